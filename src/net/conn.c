@@ -6,7 +6,6 @@
  * and frees. */
 #include <openssl/crypto.h>
 #include <poll.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/error.h"
 
 static pd_status bad(const char *text, const char *what)
@@ -22,15 +23,10 @@ static pd_status bad(const char *text, const char *what)
 
 static int read_port(const char *text, int *port)
 {
-    int value = 0;
-    if (!*text) return 0;
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9') return 0;
-        value = value * 10 + (*text - '0');
-        if (value > 65535) return 0;
-    }
-    *port = value;
-    return 1;
+    uint64_t value = 0;
+    int n = pd_decimal(text, NULL, 65535, &value);
+    *port = (int)value;
+    return n && !text[n];
 }
 
 pd_status pd_endpoint_parse(const char *text, struct pd_endpoint *out)

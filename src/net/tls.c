@@ -8,7 +8,6 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,6 +1,5 @@
 /* The tool's side of a status: connects, asks, waits for the report. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"

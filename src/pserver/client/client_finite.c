@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "pserver/client/client_private.h"
-#include "pserver/proto.h"
 #include "tensor/finite.h"
 
 static pd_status check_piece(const struct pd_client *c, const struct wire *w, const struct piece *p)

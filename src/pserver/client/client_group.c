@@ -3,7 +3,6 @@
  *
  * Servers are of one job when a Program names them together, in a list of an op, or ends a step with all of
  * them. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/lock.h"

@@ -1,7 +1,6 @@
 /* One exchange of a trainer with its servers: what is pushed and pulled in a step, sent as it comes, kept
  * until it is acknowledged. See client.h. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "net/wire.h"

@@ -1,8 +1,6 @@
 /* See admission.h. */
 #include "pserver/server/admission.h"
 
-#include <string.h>
-
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"

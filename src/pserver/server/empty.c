@@ -1,13 +1,10 @@
 /* See empty.h. */
 #include "pserver/server/empty.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"

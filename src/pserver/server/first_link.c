@@ -44,8 +44,8 @@ static const char *which(const struct pd_first_link *link, char *out, size_t cap
     return out;
 }
 
-/* 1: the link is down. What it says is of one moment. */
-static int describe_if_away(struct pd_first_link *link, char *out, size_t cap)
+/* What it says is of one moment. */
+int pd_first_link_trouble(struct pd_first_link *link, char *out, size_t cap)
 {
     char to[700];
     PD_HOLD(&link->lock);
@@ -58,7 +58,7 @@ static int describe_if_away(struct pd_first_link *link, char *out, size_t cap)
 
 static void describe(void *arg, char *out, size_t cap)
 {
-    (void)describe_if_away(arg, out, cap);
+    (void)pd_first_link_trouble(arg, out, cap);
 }
 
 /* The first server may wait for others, who say so themselves: no deadline is made of this. */
@@ -71,11 +71,6 @@ static void describe_silence(void *arg, char *out, size_t cap)
              "step %llu is whole on server %s, which has waited %lld s for the word of the first server %s",
              (unsigned long long)step, link->server->config.endpoint,
              (long long)((pd_clock_ns() - since) / 1000000000), link->to);
-}
-
-int pd_first_link_trouble(struct pd_first_link *link, char *out, size_t cap)
-{
-    return describe_if_away(link, out, cap);
 }
 
 /* ---- the connection ---- */

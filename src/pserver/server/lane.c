@@ -1,6 +1,5 @@
 /* One loop of a server: its shard, the trainers connected to it, who is late and who is lost. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/line.h"

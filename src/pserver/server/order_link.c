@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/line.h"
-#include "base/log.h"
+#include "base/lock.h"
 #include "net/wire.h"
 #include "pserver/proto.h"
 #include "pserver/server/first_link.h"
@@ -388,17 +388,15 @@ void pd_order_first_closed(struct pd_order *o)
 /* Has everybody left, or been wished away for that long? Then there is no step any more to agree on. */
 static int is_deserted(struct pd_order *o, int64_t before)
 {
-    int waited_for = 0;
-    pthread_mutex_lock(&o->lock);
+    PD_HOLD(&o->lock);
     for (int t = 0; t < o->server->config.trainers; t++) {
         int leaves = o->members[t].state == PD_TRAINER_DONE || o->members[t].state == PD_TRAINER_LOST;
         for (int i = 0; i < o->wishes.n; i++)
             if (o->wishes.at[i].trainer == t)
                 leaves = o->wishes.at[i].state != PD_TRAINER_IN && o->wishes.at[i].since <= before;
-        waited_for += !leaves;
+        if (!leaves) return 0;
     }
-    pthread_mutex_unlock(&o->lock);
-    return !waited_for;
+    return 1;
 }
 
 /* The first server is gone, and trainers wait to leave, or are lost and nobody is left: it has ended with the
@@ -437,9 +435,7 @@ int64_t pd_order_first_silent(const struct pd_order *o, uint64_t *step)
 
 int pd_order_first_owes(struct pd_order *o, uint64_t *request)
 {
-    pthread_mutex_lock(&o->lock);
-    int owes = !o->is_open || o->wishes.n > 0 || o->ready > o->committed;
+    PD_HOLD(&o->lock);
     *request += o->ready + (uint64_t)o->wishes.n;
-    pthread_mutex_unlock(&o->lock);
-    return owes;
+    return !o->is_open || o->wishes.n > 0 || o->ready > o->committed;
 }

@@ -1,5 +1,4 @@
 /* The life of a server; see server.h. */
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -488,26 +487,28 @@ static pd_status drain(struct pd_server *s)
     return PD_OK;
 }
 
+static void nap(struct pd_server *s, int ms)
+{
+    PD_HOLD(&s->lock);
+    pd_cond_wait_ms(&s->changed, &s->lock, ms);
+}
+
 /* Last words reach the trainers before the connections go. */
 enum { LAST_WORDS_MS = 1000 };
 
 static void hang_up(struct pd_server *s)
 {
     int64_t until = pd_clock_ns() + (int64_t)LAST_WORDS_MS * 1000000;
-    PD_HOLD(&s->lock);
     while (pd_book_connections(s->book) > 0 && pd_clock_ns() < until)
-        pd_cond_wait_ms(&s->changed, &s->lock, 20);
+        nap(s, 20);
 }
 
 /* The first server would wait for this one, which has ended, if it did not know. */
 static void be_heard(struct pd_server *s)
 {
     int64_t until = pd_clock_ns() + (int64_t)LAST_WORDS_MS * 1000000;
-    while (!pd_order_is_heard(s->order) && pd_clock_ns() < until) {
-        pthread_mutex_lock(&s->lock);
-        pd_cond_wait_ms(&s->changed, &s->lock, 20);
-        pthread_mutex_unlock(&s->lock);
-    }
+    while (!pd_order_is_heard(s->order) && pd_clock_ns() < until)
+        nap(s, 20);
 }
 
 static int is_finished(struct pd_server *s)
@@ -530,9 +531,7 @@ static pd_status tell_others(struct pd_server *s)
             pd_log(PD_LOG_WARNING, "all trainers have ended, and %s has not come to hear it%s", who,
                    now == PD_WAIT_GIVE_UP ? ": ended without it" : "");
         if (now == PD_WAIT_GIVE_UP || (s->config.wants_end && s->config.wants_end())) break;
-        pthread_mutex_lock(&s->lock);
-        pd_cond_wait_ms(&s->changed, &s->lock, 50);
-        pthread_mutex_unlock(&s->lock);
+        nap(s, 50);
         pd_durable_tend(s->durable);
         PD_TRY(pd_engine_poll(&s->engine));
     }

@@ -2,7 +2,6 @@
  *
  * The id is taken here and not before: who only shakes hands holds nothing. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "net/wire.h"

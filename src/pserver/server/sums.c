@@ -71,7 +71,7 @@ static pd_status add_sum(struct pd_sums *sums, const struct pd_opdesc *op, int n
     struct sum *s = pd_calloc(1, sizeof *s);
     if (!s) return pd_no_memory();
     size_t adders = (size_t)sums->n_adders, n = (size_t)x->args.n;
-    *s = (struct sum){.group = groups->strings[0], .n = x->args.n};
+    *s = (struct sum){.number = sums->sums.n, .group = groups->strings[0], .n = x->args.n};
     s->values = pd_calloc(n * adders, sizeof *s->values);
     s->totals = pd_calloc(n, sizeof *s->totals);
     s->has = pd_calloc(adders, 1);
@@ -210,14 +210,6 @@ static pd_status wait_for(struct pd_sums *sums, const struct sum *s, uint64_t st
     return PD_OK;
 }
 
-static int number_of(const struct pd_sums *sums, const struct sum *s)
-{
-    int i = 0;
-    while (sums->sums.at[i] != s)
-        i++;
-    return i;
-}
-
 pd_status pd_sums_add(struct pd_sums *sums, const char *group, uint64_t step, int n, double *values)
 {
     pd_status status = PD_OK;
@@ -241,7 +233,7 @@ pd_status pd_sums_add(struct pd_sums *sums, const char *group, uint64_t step, in
     pthread_mutex_unlock(&sums->lock);
     if (status != PD_OK || !sums->server->durable) return status;
     struct pd_change change = {
-        .kind = PD_CHANGE_SUMS, .trainer = -1, .step = step, .unit = (uint32_t)number_of(sums, s)};
+        .kind = PD_CHANGE_SUMS, .trainer = -1, .step = step, .unit = (uint32_t)s->number};
     return pd_durable_log(sums->server->durable, sums->server->applying_lane, &change,
                           &(struct pd_span){values, (size_t)n * sizeof *values}, 1);
 }

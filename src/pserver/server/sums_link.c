@@ -1,5 +1,4 @@
 /* Sums over servers: what they say to the one that adds, and what it answers; see sums.h. */
-#include <string.h>
 
 #include "base/lock.h"
 #include "net/wire.h"

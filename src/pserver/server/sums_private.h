@@ -15,6 +15,7 @@ struct asker {
 
 /* One op ps_sum. */
 struct sum {
+    int number;        /* among all of them */
     const char *group; /* of the Program */
     int n, given;
     uint64_t step;        /* whose numbers these are */

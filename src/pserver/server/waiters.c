@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/wait.h"
 #include "pserver/server/server_private.h"
@@ -42,9 +43,8 @@ static void ask(void *arg)
 
 static void set_notice(struct pd_waiters *w, const char *text)
 {
-    pthread_mutex_lock(&w->lock);
+    PD_HOLD(&w->lock);
     snprintf(w->notice, sizeof w->notice, "%s", text);
-    pthread_mutex_unlock(&w->lock);
 }
 
 void pd_waiters_tend(struct pd_waiters *w, int64_t since, int is_quiet, int64_t deadline_ms,

@@ -275,27 +275,20 @@ static int divisor(const struct pd_shard *shard, const struct unit *u)
     return u->spec.adds ? 1 : shard->taking_part;
 }
 
-#define SUM_FN(name, T)                                                                                      \
-    static void name(T *to, const struct pd_shard *shard, const struct unit *u, uint32_t part, int64_t n,    \
-                     uint64_t step)                                                                          \
-    {                                                                                                        \
-        int given = 0;                                                                                       \
-        for (int t = 0; t < shard->config.trainers; t++) {                                                   \
-            const struct pd_given *g = &u->given[t];                                                         \
-            if (g->step != step || !g->got || !has_part(g, part)) continue;                                  \
-            const T *from = (const T *)g->data + (int64_t)part * u->part_elements;                           \
-            if (given++ == 0)                                                                                \
-                memcpy(to, from, (size_t)n * sizeof(T));                                                     \
-            else                                                                                             \
-                for (int64_t i = 0; i < n; i++)                                                              \
-                    to[i] += from[i];                                                                        \
-        }                                                                                                    \
-        T scale = (T)1 / (T)divisor(shard, u);                                                               \
-        for (int64_t i = 0; i < n; i++)                                                                      \
-            to[i] *= scale;                                                                                  \
+static void sum_up(void *to, const struct pd_shard *shard, const struct unit *u, uint32_t part, int64_t n,
+                   uint64_t step)
+{
+    int given = 0;
+    for (int t = 0; t < shard->config.trainers; t++) {
+        if (!has_given(u, t, step, part)) continue;
+        const char *from = (const char *)u->given[t].data + (size_t)part * (size_t)u->part_elements * u->item;
+        if (given++ == 0)
+            memcpy(to, from, (size_t)n * u->item);
+        else
+            pd_sum_add(u, to, from, n);
     }
-SUM_FN(sum_f32, float)
-SUM_FN(sum_f64, double)
+    pd_sum_scale(u, to, n, divisor(shard, u));
+}
 
 /* Only one has given, and only one takes part: no need to copy. */
 static const void *single_given(const struct pd_shard *shard, const struct unit *u, uint32_t part,
@@ -304,17 +297,15 @@ static const void *single_given(const struct pd_shard *shard, const struct unit 
     const struct pd_given *only = NULL;
     if (shard->taking_part != 1) return NULL;
     if (shard->at_hand) return shard->at_hand;
-    for (int t = 0; t < shard->config.trainers; t++) {
-        const struct pd_given *g = &u->given[t];
-        if (g->step == step && g->got && has_part(g, part)) only = g;
-    }
+    for (int t = 0; t < shard->config.trainers; t++)
+        if (has_given(u, t, step, part)) only = &u->given[t];
     return only ? (const char *)only->data + (size_t)part * (size_t)u->part_elements * u->item : NULL;
 }
 
 static int anyone_gave(const struct pd_shard *shard, const struct unit *u, uint32_t part, uint64_t step)
 {
     for (int t = 0; t < shard->config.trainers; t++)
-        if (u->given[t].step == step && u->given[t].got && has_part(&u->given[t], part)) return 1;
+        if (has_given(u, t, step, part)) return 1;
     return 0;
 }
 
@@ -334,10 +325,7 @@ static pd_status merge_part(struct pd_shard *shard, const struct unit *u, uint32
     if (*grad) return PD_OK;
     size_t need = (size_t)n * u->item > PD_PS_PART ? (size_t)n * u->item : PD_PS_PART;
     if (!pd_room_aligned(&shard->merged, &shard->merged_size, need)) return pd_no_memory();
-    if (u->item == sizeof(double))
-        sum_f64(shard->merged, shard, u, part, n, step);
-    else
-        sum_f32(shard->merged, shard, u, part, n, step);
+    sum_up(shard->merged, shard, u, part, n, step);
     *grad = shard->merged;
     return PD_OK;
 }

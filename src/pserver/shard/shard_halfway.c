@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "pserver/shard/shard_private.h"
 
 /* ---- out ---- */
@@ -81,18 +82,9 @@ void pd_shard_write_open(const struct pd_shard *shard, struct pd_buf *out)
 
 static int read_number(const char **at, uint64_t most, uint64_t *out)
 {
-    const char *c = *at;
-    uint64_t n = 0;
-    for (; *c >= '0' && *c <= '9'; c++) {
-        if (n > most / 10) return 0;
-        n *= 10;
-        if ((uint64_t)(*c - '0') > most - n) return 0;
-        n += (uint64_t)(*c - '0');
-    }
-    if (c == *at) return 0;
-    *at = c;
-    *out = n;
-    return 1;
+    int n = pd_decimal(*at, NULL, most, out);
+    *at += n;
+    return n > 0;
 }
 
 static int takes(const char **at, char c)

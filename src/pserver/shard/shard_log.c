@@ -9,14 +9,19 @@ int pd_shard_is_logged(const struct pd_shard *shard)
     return hooks->log && (!hooks->keeps || hooks->keeps(hooks->arg));
 }
 
+static pd_status put(struct pd_shard *shard, const struct pd_change *change, const struct pd_span *spans,
+                     int n)
+{
+    return pd_shard_is_logged(shard) ? shard->config.hooks.log(shard->config.hooks.arg, change, spans, n)
+                                     : PD_OK;
+}
+
 pd_status pd_shard_log_part(struct pd_shard *shard, int trainer, int unit, uint32_t part, uint64_t step,
                             const void *data, size_t bytes)
 {
-    if (!pd_shard_is_logged(shard)) return PD_OK;
     struct pd_change change = {
         .kind = PD_CHANGE_PART, .trainer = trainer, .step = step, .unit = (uint32_t)unit, .part = part};
-    return shard->config.hooks.log(shard->config.hooks.arg, &change, &(struct pd_span){(void *)data, bytes},
-                                   1);
+    return put(shard, &change, &(struct pd_span){(void *)data, bytes}, 1);
 }
 
 /* Part 1: nobody gave anything (rule.h). */
@@ -33,15 +38,13 @@ static pd_status log_rows(struct pd_shard *shard, enum pd_change_kind kind, int 
                                .part = is_given ? 0 : NOT_GIVEN,
                                .rows = (uint64_t)n};
     struct pd_span spans[2] = {{(void *)rows, (size_t)n * sizeof *rows}, {(void *)data, bytes}};
-    return shard->config.hooks.log(shard->config.hooks.arg, &change, spans, 2);
+    return put(shard, &change, spans, 2);
 }
 
 pd_status pd_shard_log_rows(struct pd_shard *shard, int trainer, int unit, uint64_t step, int is_given,
                             int64_t n, const int64_t *rows, const void *data, size_t bytes)
 {
-    return pd_shard_is_logged(shard)
-               ? log_rows(shard, PD_CHANGE_ROWS, trainer, unit, step, is_given, n, rows, data, bytes)
-               : PD_OK;
+    return log_rows(shard, PD_CHANGE_ROWS, trainer, unit, step, is_given, n, rows, data, bytes);
 }
 
 /* Units that run through the engine: each trainer's part, because the Program itself averages. */
@@ -59,8 +62,7 @@ pd_status pd_shard_log_given(struct pd_shard *shard, uint64_t step)
             }
             struct pd_change change = {
                 .kind = PD_CHANGE_GIVEN, .trainer = t, .step = step, .unit = (uint32_t)i};
-            PD_TRY(shard->config.hooks.log(shard->config.hooks.arg, &change,
-                                           &(struct pd_span){g->data, (size_t)u->numel * u->item}, 1));
+            PD_TRY(put(shard, &change, &(struct pd_span){g->data, (size_t)u->numel * u->item}, 1));
         }
     }
     return PD_OK;
@@ -69,8 +71,7 @@ pd_status pd_shard_log_given(struct pd_shard *shard, uint64_t step)
 pd_status pd_shard_log_prepare(struct pd_shard *shard, uint64_t step)
 {
     struct pd_change change = {.kind = PD_CHANGE_PREPARE, .trainer = -1, .step = step};
-    if (!pd_shard_is_logged(shard)) return PD_OK;
-    return shard->config.hooks.log(shard->config.hooks.arg, &change, NULL, 0);
+    return put(shard, &change, NULL, 0);
 }
 
 pd_status pd_shard_commit_of(struct pd_shard *shard, enum pd_change_kind kind, int trainer, uint64_t step,
@@ -78,7 +79,7 @@ pd_status pd_shard_commit_of(struct pd_shard *shard, enum pd_change_kind kind, i
 {
     struct pd_change change = {.kind = kind, .trainer = trainer, .step = step};
     struct pd_span span = {(void *)who, bytes};
-    PD_TRY(shard->config.hooks.log(shard->config.hooks.arg, &change, &span, 1));
+    PD_TRY(put(shard, &change, &span, 1));
     return shard->config.hooks.commit(shard->config.hooks.arg, trainer, step);
 }
 

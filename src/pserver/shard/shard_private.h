@@ -88,6 +88,13 @@ static inline int has_part(const struct pd_given *g, uint32_t part)
     return (int)(g->got[part / 64] >> (part % 64) & 1);
 }
 
+/* ... in this step, from that trainer. */
+static inline int has_given(const struct unit *u, int trainer, uint64_t step, uint32_t part)
+{
+    const struct pd_given *g = &u->given[trainer];
+    return g->step == step && g->got && has_part(g, part);
+}
+
 /* Counts a part that arrived. 1: all parts have. */
 static inline int pd_shard_count_given(const struct unit *u, struct pd_given *g, uint32_t part)
 {
@@ -155,6 +162,9 @@ void pd_sum_ask_again(
 pd_status pd_sum_finish(struct pd_shard *shard, struct unit *unit, uint32_t part, uint64_t step,
                         const void **grad);
 void pd_sum_clear(struct pd_shard *shard, struct unit *unit, uint32_t part);
+/* n elements of the unit's type: to += from, and x / divisor. */
+void pd_sum_add(const struct unit *unit, void *to, const void *from, int64_t n);
+void pd_sum_scale(const struct unit *unit, void *x, int64_t n, int divisor);
 /* shard_prepare.c */
 pd_status pd_shard_prepare(struct pd_shard *shard, uint64_t step); /* if that is still to be done */
 void pd_shard_void(struct pd_shard *shard);                /* who takes part has changed, or what was given */

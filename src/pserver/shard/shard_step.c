@@ -30,10 +30,8 @@ int pd_shard_count_in(const struct pd_shard *shard)
 int pd_shard_all_gave(const struct pd_shard *shard, const struct unit *u, uint32_t part, uint64_t step)
 {
     if (step != shard->step + 1 || shard->n_absent) return 0;
-    for (int t = 0; t < shard->config.trainers; t++) {
-        const struct pd_given *g = &u->given[t];
-        if (pd_shard_counts(shard, t) && (g->step != step || !g->got || !has_part(g, part))) return 0;
-    }
+    for (int t = 0; t < shard->config.trainers; t++)
+        if (pd_shard_counts(shard, t) && !has_given(u, t, step, part)) return 0;
     return 1;
 }
 

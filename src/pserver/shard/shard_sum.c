@@ -148,6 +148,14 @@ static struct part_sum *sum_of(struct pd_shard *shard, struct unit *u, uint32_t 
 ADD_FN(add_f32, float)
 ADD_FN(add_f64, double)
 
+void pd_sum_add(const struct unit *u, void *to, const void *from, int64_t n)
+{
+    if (u->item == sizeof(double))
+        add_f64(to, from, n);
+    else
+        add_f32(to, from, n);
+}
+
 static void add(struct pd_shard *shard, struct unit *u, struct part_sum *s, uint32_t part, int trainer)
 {
     struct pd_given *g = &u->given[trainer];
@@ -160,17 +168,8 @@ static void add(struct pd_shard *shard, struct unit *u, struct part_sum *s, uint
         s->data = from;
         return;
     }
-    if (u->item == sizeof(double))
-        add_f64(s->data, from, n);
-    else
-        add_f32(s->data, from, n);
+    pd_sum_add(u, s->data, from, n);
     put_block(shard, u, from);
-}
-
-static int gave(const struct unit *u, int trainer, uint64_t step, uint32_t part)
-{
-    const struct pd_given *g = &u->given[trainer];
-    return g->step == step && g->got && has_part(g, part);
 }
 
 pd_status pd_sum_arrived(struct pd_shard *shard, struct unit *u, uint32_t part, uint64_t step, int *is_whole)
@@ -181,7 +180,7 @@ pd_status pd_sum_arrived(struct pd_shard *shard, struct unit *u, uint32_t part, 
     if (!s) return pd_no_memory();
     for (; s->next < shard->config.trainers; s->next++) {
         if (!pd_shard_counts(shard, s->next) || is_added(s, s->next)) continue;
-        if (!gave(u, s->next, step, part)) return PD_OK;
+        if (!has_given(u, s->next, step, part)) return PD_OK;
         add(shard, u, s, part, s->next);
     }
     *is_whole = 1;
@@ -209,6 +208,15 @@ void pd_sum_ask_again(struct pd_shard *shard)
 SCALE_FN(scale_f32, float)
 SCALE_FN(scale_f64, double)
 
+void pd_sum_scale(const struct unit *u, void *x, int64_t n, int divisor)
+{
+    if (divisor == 1) return;
+    if (u->item == sizeof(double))
+        scale_f64(x, n, divisor);
+    else
+        scale_f32(x, n, divisor);
+}
+
 /* Those that have left, or pass the step, since they were added. */
 static int left_since(const struct pd_shard *shard, const struct part_sum *s)
 {
@@ -225,14 +233,9 @@ pd_status pd_sum_finish(struct pd_shard *shard, struct unit *u, uint32_t part, u
     int64_t n = pd_shard_part_size(u, part);
     if (!s) return pd_no_memory();
     for (int t = 0; t < shard->config.trainers; t++)
-        if (!is_added(s, t) && gave(u, t, step, part)) add(shard, u, s, part, t);
+        if (!is_added(s, t) && has_given(u, t, step, part)) add(shard, u, s, part, t);
     *grad = s->data;
     if (!s->data) return PD_OK; /* nobody gave it */
-    int divisor = u->spec.adds ? 1 : shard->taking_part + left_since(shard, s);
-    if (divisor == 1) return PD_OK;
-    if (u->item == sizeof(double))
-        scale_f64(s->data, n, divisor);
-    else
-        scale_f32(s->data, n, divisor);
+    pd_sum_scale(u, s->data, n, u->spec.adds ? 1 : shard->taking_part + left_since(shard, s));
     return PD_OK;
 }

@@ -6,12 +6,10 @@
  * killed at any moment: first come empty log files, which disturb nobody, for the loops of before and of now;
  * then the snapshot, which becomes what is gone on from; then the layout; then what nobody needs any more
  * goes. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "pserver/store/durable_private.h"
-#include "pserver/store/folder.h"
 
 enum pd_durability pd_durable_durability(const struct pd_durable *d)
 {

@@ -1,7 +1,5 @@
 /* Snapshots while a server trains: when it is time for one, how all lanes come to stand at its step, and the
  * child that writes it. */
-#include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/lock.h"

@@ -1,10 +1,7 @@
 /* For whom a folder's logs are. A log tells of gradients by number, so it is of use only to a server that
  * holds the same slices in the same loops, and does the same with them: the file `layout` says which and
  * what, and since which snapshot there is a log, so that one that was removed is missed. */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* A server that starts takes up the newest snapshot: values, and the steps its trainers have reached. */
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

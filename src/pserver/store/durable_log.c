@@ -1,5 +1,4 @@
 /* A server's logs, one for each lane: changes are written while it trains, and done again when it starts. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"

@@ -1,7 +1,6 @@
 /* Settings that are variables: a learning rate that no op computes. They are kept as all that lasts is, and a
  * log is done again with those of its snapshot. But a user who changes one in the script and starts the job
  * again means it: from then on it is the script's. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"

@@ -1,6 +1,5 @@
 /* Work on the disk that does not come back. Who touches the disk says before what he is about to do; a thread
  * that never does names what takes long. */
-#include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"

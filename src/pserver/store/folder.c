@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/decimal.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/vec.h"
@@ -219,16 +220,8 @@ pd_status pd_folder_remove(const char *path, const char *name)
 int pd_folder_number(const char *name, const char *prefix, uint64_t *number)
 {
     size_t n = strlen(prefix);
-    uint64_t value = 0;
-    if (strncmp(name, prefix, n) != 0 || strlen(name + n) != PD_FOLDER_DIGITS) return 0;
-    for (const char *p = name + n; *p; p++) {
-        if (*p < '0' || *p > '9') return 0;
-        if (__builtin_mul_overflow(value, 10u, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
-            return 0;
-    }
-    *number = value;
-    return 1;
+    return strncmp(name, prefix, n) == 0 && strlen(name + n) == PD_FOLDER_DIGITS &&
+           pd_decimal(name + n, NULL, UINT64_MAX, number) == PD_FOLDER_DIGITS;
 }
 
 static int by_name(const void *a, const void *b)

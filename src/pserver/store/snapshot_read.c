@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/crc32c.h"
+#include "base/decimal.h"
 #include "base/error.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -112,19 +113,11 @@ static pd_status take(struct text *t, const char *literal)
 
 static pd_status take_number(struct text *t, uint64_t most, uint64_t *out)
 {
-    const char *begin = t->at;
-    uint64_t value = 0;
-    for (; t->at < t->end && *t->at >= '0' && *t->at <= '9'; t->at++)
-        if (__builtin_mul_overflow(value, 10u, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(*t->at - '0'), &value) || value > most) {
-            t->at = begin;
-            return wrong(t, "a smaller number");
-        }
-    if (t->at == begin || (*begin == '0' && t->at - begin > 1)) {
-        t->at = begin;
-        return wrong(t, "a number");
-    }
-    *out = value;
+    int n = pd_decimal(t->at, t->end, most, out);
+    if (!n)
+        return wrong(t, t->at < t->end && *t->at >= '0' && *t->at <= '9' ? "a smaller number" : "a number");
+    if (*t->at == '0' && n > 1) return wrong(t, "a number");
+    t->at += n;
     return PD_OK;
 }
 

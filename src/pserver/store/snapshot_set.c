@@ -10,7 +10,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "base/vec.h"
 #include "pserver/store/folder.h"
 #include "pserver/store/snapshot_private.h"
