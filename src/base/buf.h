@@ -11,6 +11,12 @@ struct pd_buf {
     int failed;
 };
 
+/* Bytes that lie somewhere. */
+struct pd_span {
+    void *at;
+    size_t n;
+};
+
 /* Room for so many bytes more, which the caller fills and counts in `n`. 0: memory is short. */
 int pd_buf_reserve(struct pd_buf *buf, size_t more);
 void pd_buf_add(struct pd_buf *buf, const void *bytes, size_t n);

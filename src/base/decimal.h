@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* The digits from `at` on, before `end` (NULL: the text ends by itself): how many they are. 0: there are none,
- * or the number is above `most`. */
+/* The digits from `at` on, before `end` (NULL: the text ends by itself): how many they are. 0: there are
+ * none, or the number is above `most`. */
 static inline int pd_decimal(const char *at, const char *end, uint64_t most, uint64_t *out)
 {
     uint64_t value = 0;

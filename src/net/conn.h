@@ -15,11 +15,6 @@
 struct pd_conn;
 struct pd_listener;
 
-struct pd_span {
-    void *at;
-    size_t n;
-};
-
 /* A message coming in. */
 struct pd_message {
     struct pd_frame_head head;

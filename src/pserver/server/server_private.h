@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
+#include "net/conn.h"
 #include "pserver/server/known_names.h"
 #include "pserver/server/server.h"
 #include "pserver/shard/shard.h"
@@ -119,8 +120,6 @@ void pd_server_set_step(struct pd_server *server, uint64_t step); /* never goes 
 void pd_server_wake(struct pd_server *server);                    /* its main thread has something to do */
 /* Runs fn(arg) on the main thread while all lanes stand still; 0: they do not yet, call it again. */
 int pd_server_stopped(struct pd_server *server, void (*fn)(void *arg), void *arg);
-/* durable.c: does the Program keep the variable from step to step? */
-int pd_server_keeps(const struct pd_server *server, const struct pd_var *var);
 /* lane.c */
 pd_status pd_lane_open(struct lane *lane); /* shard, timer; before the loop starts */
 void pd_lane_close(struct lane *lane);

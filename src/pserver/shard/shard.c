@@ -1,4 +1,8 @@
-/* See shard.h. Units and their updates are here; who takes part in a step is in shard_step.c. */
+/* See shard.h. Units and their updates are here; who takes part in a step is in shard_step.c.
+ *
+ * A part arrives at one of three places (pd_shard_place): on the stage, when it is applied at once
+ * (shard_stage.c); in a block that becomes the sum (shard_sum.c); else in `given->data`, which has all that a
+ * trainer gave to the gradient. */
 #include "pserver/shard/shard_private.h"
 
 #include <stdio.h>
@@ -527,7 +531,7 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
     else
         is_whole = pd_shard_all_gave(shard, u, part, step);
     /* Where the step before is still to be kept, nothing changes until it is. */
-    if (is_whole && !shard->holds) {
+    if (is_whole && !shard->holds_answers) {
         shard->taking_part = pd_shard_count_in(shard);
         shard->at_hand = staged;
         status = do_part(shard, u, part, step, PD_SHARD_LOGS | PD_SHARD_UPDATES);

@@ -12,7 +12,6 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
-#include "net/conn.h"
 #include "pserver/shard/table.h"
 
 struct pd_shard;

@@ -17,7 +17,7 @@ static int is_applied_at_once(const struct pd_shard *shard, const struct unit *u
 {
     if (!is_staged(shard, u, trainer)) return 0;
     return !shard->config.is_sync ||
-           (!shard->holds && step == shard->step + 1 && pd_shard_counts(shard, trainer));
+           (!shard->holds_answers && step == shard->step + 1 && pd_shard_counts(shard, trainer));
 }
 
 /* Room for the first part of each gradient, and no more than a message usually has. */

@@ -146,7 +146,7 @@ static void answer_all(struct pd_shard *shard)
 static pd_status finish_step(struct pd_shard *shard)
 {
     const struct pd_shard_hooks *hooks = &shard->config.hooks;
-    while (shard->config.is_sync && !shard->holds) {
+    while (shard->config.is_sync && !shard->holds_answers) {
         uint64_t step = shard->step + 1;
         int is_allowed = !shard->config.is_gated || shard->allowed >= step;
         if (is_allowed && pd_shard_prepared(shard)) {
@@ -160,8 +160,8 @@ static pd_status finish_step(struct pd_shard *shard)
         } else {
             PD_TRY(apply_step(shard, step));
         }
-        shard->holds = hooks->applied && hooks->applied(hooks->arg, step);
-        if (!shard->holds) answer_all(shard);
+        shard->holds_answers = hooks->applied && hooks->applied(hooks->arg, step);
+        if (!shard->holds_answers) answer_all(shard);
     }
     return PD_OK;
 }
@@ -174,12 +174,12 @@ pd_status pd_shard_allow(struct pd_shard *shard, uint64_t step)
 
 void pd_shard_hold(struct pd_shard *shard)
 {
-    shard->holds = 1;
+    shard->holds_answers = 1;
 }
 
 pd_status pd_shard_release(struct pd_shard *shard)
 {
-    shard->holds = 0;
+    shard->holds_answers = 0;
     answer_all(shard);
     return finish_step(shard);
 }
@@ -212,7 +212,7 @@ static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
     shard->changes++;
     shard->trainers[trainer].step = step;
     if (step > shard->step) shard->step = step;
-    if (!shard->holds) answer(shard, trainer);
+    if (!shard->holds_answers) answer(shard, trainer);
     return PD_OK;
 }
 
@@ -302,7 +302,7 @@ pd_status pd_shard_end(struct pd_shard *shard, int trainer, uint64_t step, uint6
     t->waits = 1;
     /* It asks again for the answer of a step that is applied: the answer was lost on the way. */
     if (step <= pd_shard_trainer_step(shard, trainer)) {
-        if (!shard->holds) answer(shard, trainer);
+        if (!shard->holds_answers) answer(shard, trainer);
         return PD_OK;
     }
     if (!shard->config.is_sync) return finish_own(shard, trainer, step);

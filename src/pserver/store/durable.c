@@ -94,18 +94,6 @@ static pd_status find_kept(struct pd_durable *d)
     return PD_OK;
 }
 
-/* How much may be logged between two snapshots: beside a large snapshot, as much as that. In sync mode the
- * first server is to name the cuts, so the others give it some time. */
-static uint64_t most_logged(const struct pd_durable *d)
-{
-    uint64_t most = (uint64_t)d->config.log_mb << 20, bytes = 0;
-    for (int i = 0; i < d->kept.n; i++)
-        bytes += pd_tensor_bytes(&d->kept.at[i].value->tensor);
-    if (!most) return 0;
-    if (most < bytes) most = bytes;
-    return d->server->config.is_sync && !pd_durable_is_first(d) ? most + most / 4 : most;
-}
-
 /* ---- open and close ---- */
 
 const char *const *pd_durable_servers(const struct pd_durable *d, int *n)
@@ -171,7 +159,6 @@ static pd_status open_all(struct pd_durable *d, const struct pd_durable_config *
     PD_TRY(find_kept(d));
     PD_TRY(pd_settings_note(d));
     PD_TRY(pd_layout_rules(d, &d->rules));
-    d->log_most = most_logged(d);
     PD_TRY(pd_durable_watch(d));
     pd_durable_begin(d, d->server->n_lanes, DISK_LOADS);
     PD_TRY(pd_durable_blame_flag(d->root, pd_durable_own_folder(d)));

@@ -34,6 +34,8 @@ int pd_durable_config_is_first(const struct pd_durable_config *config, const cha
 pd_status pd_durable_loops(const struct pd_durable_config *config, const char *endpoint, int asked,
                            int *loops);
 
+/* Does the Program keep the variable from step to step? Also where nothing is on disk. */
+int pd_server_keeps(const struct pd_server *server, const struct pd_var *var);
 /* Before the loops start: loads what is there, opens the logs, sets the hooks. *out is NULL when nothing is
  * to be kept. */
 pd_status pd_durable_open(struct pd_server *server, const struct pd_durable_config *config,

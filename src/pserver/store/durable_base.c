@@ -11,11 +11,6 @@
 #include "base/log.h"
 #include "pserver/store/durable_private.h"
 
-enum pd_durability pd_durable_durability(const struct pd_durable *d)
-{
-    return strcmp(d->config.log, "fsync") == 0 ? PD_DURABLE_FSYNC : PD_DURABLE_WRITE;
-}
-
 /* The number of the snapshot: the step, unless there is something of that number already. Servers that take
  * up the snapshots of others at one step all take the next number: the folder of some of them has that step.
  */

@@ -57,6 +57,18 @@ int pd_durable_is_first(const struct pd_durable *d)
     return pd_durable_config_is_first(&d->config, d->server->config.endpoint);
 }
 
+/* How much may be logged between two snapshots: beside a large snapshot, as much as that. In sync mode the
+ * first server is to name the cuts, so the others give it some time. */
+static uint64_t most_logged(const struct pd_durable *d)
+{
+    uint64_t most = (uint64_t)d->config.log_mb << 20, bytes = 0;
+    for (int i = 0; i < d->kept.n; i++)
+        bytes += pd_tensor_bytes(&d->kept.at[i].value->tensor);
+    if (!most) return 0;
+    if (most < bytes) most = bytes;
+    return d->server->config.is_sync && !pd_durable_is_first(d) ? most + most / 4 : most;
+}
+
 static int all_stand(const struct pd_durable *d)
 {
     int n = 0;
@@ -68,6 +80,7 @@ static int all_stand(const struct pd_durable *d)
 pd_status pd_durable_ready(struct pd_durable *d)
 {
     struct pd_server *s = d->server;
+    d->log_most = most_logged(d);
     d->stands = pd_calloc((size_t)s->n_lanes, sizeof *d->stands);
     if (!d->stands) return pd_no_memory();
     for (int l = 0; l < s->n_lanes; l++)

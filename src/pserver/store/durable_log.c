@@ -292,6 +292,11 @@ pd_status pd_durable_replay(struct pd_durable *d)
     return PD_OK;
 }
 
+enum pd_durability pd_durable_durability(const struct pd_durable *d)
+{
+    return strcmp(d->config.log, "fsync") == 0 ? PD_DURABLE_FSYNC : PD_DURABLE_WRITE;
+}
+
 static pd_status open_log(struct pd_durable *d, int lane)
 {
     struct redo *redo = &d->redo[lane];

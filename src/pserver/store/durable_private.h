@@ -180,11 +180,11 @@ pd_status pd_settings_take(struct pd_durable *durable);
 pd_status pd_durable_count_steps(const char *folder, uint64_t number, uint64_t id, uint64_t *steps);
 /* Opens them, to go on. */
 pd_status pd_durable_open_logs(struct pd_durable *durable);
-void pd_durable_free_redo(struct pd_durable *durable); /* what it has not taken */
+enum pd_durability pd_durable_durability(const struct pd_durable *durable); /* of a log, by FLAGS_ps_log */
+void pd_durable_free_redo(struct pd_durable *durable);                      /* what it has not taken */
 /* durable_base.c: what was taken up becomes what this run goes on from: a snapshot, where the log has none
  * that it goes on from; and log files, or none. */
 pd_status pd_durable_settle(struct pd_durable *durable);
-enum pd_durability pd_durable_durability(const struct pd_durable *durable);
 /* durable_write.c */
 uint64_t pd_durable_id(const struct pd_durable *durable, uint64_t number); /* of a snapshot of this run */
 /* What is now, as the snapshot `number`, ready to be written: durable->writing. */

@@ -111,24 +111,3 @@ pd_status pd_settings_take(struct pd_durable *d)
     }
     return PD_OK;
 }
-
-/* ---- what a log cannot do again ---- */
-
-/* Noise without a strength is none (dpsgd). */
-static int draws_anew(const struct pd_opdesc *op)
-{
-    const struct pd_attr *seed = pd_opdesc_attr(op, "seed"), *sigma = pd_opdesc_attr(op, "sigma");
-    return seed && !seed->i && !(sigma && sigma->f == 0);
-}
-
-pd_status pd_durable_can_repeat(const struct pd_program *program, int block)
-{
-    const struct pd_block *b = block > 0 ? pd_program_block(program, block) : NULL;
-    for (int i = 0; b && i < b->ops.n; i++)
-        if (draws_anew(b->ops.at[i]))
-            return pd_fail(PD_INVALID,
-                           "FLAGS_ps_log needs steps that can be done again, but op %s draws random numbers, "
-                           "which would be others then: leave FLAGS_ps_log out (snapshots need none)",
-                           b->ops.at[i]->type);
-    return PD_OK;
-}
