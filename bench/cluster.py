@@ -23,12 +23,16 @@ import cluster_faults
 import runners
 from runners import BEFORE, BENCH, OURS, PADDLE, Runner
 
-# name -> work, servers, trainers, samples a step of one trainer, steps of ours, steps of 1.8.5, the ratio we want
+# name -> work, servers, trainers, samples a step of one trainer, steps of ours, steps of 1.8.5, the ratio we want; the strategy of
+# Fleet, else a sync job of DistributeTranspiler. Those of geo exchange every 100 steps.
 JOBS = {
-    "fit_a_line 1x2": ("fit_a_line", 1, 2, 20, 20000, 500, 10),
-    "fit_a_line 2x2": ("fit_a_line", 2, 2, 20, 12000, 400, None),
-    "word2vec sparse 2x2": ("word2vec_sparse", 2, 2, 100, 500, 100, 3),
-    "CTR-DNN 2x2": ("ctr_dnn", 2, 2, 1000, 60, 25, 2),
+    "fit_a_line 1x2": ("fit_a_line", 1, 2, 20, 20000, 500, 10, None),
+    "fit_a_line 2x2": ("fit_a_line", 2, 2, 20, 12000, 400, None, None),
+    "word2vec sparse 2x2": ("word2vec_sparse", 2, 2, 100, 500, 100, 3, None),
+    "CTR-DNN 2x2": ("ctr_dnn", 2, 2, 1000, 60, 25, 4, None),
+    "CTR-DNN 2x2 async": ("ctr_dnn", 2, 2, 1000, 60, 25, 4, "async"),
+    "CTR-DNN 2x2 half_async": ("ctr_dnn", 2, 2, 1000, 60, 25, 4, "half_async"),
+    "CTR-DNN 2x2 geo": ("ctr_dnn", 2, 2, 1000, 300, 200, 3, "geo"),
 }
 
 
@@ -73,9 +77,10 @@ class JobFailed(Exception):
 
 def run_job(runner: Runner, name: str, quick: bool) -> dict:
     """Starts a job, waits for its end, returns what was measured."""
-    work, servers, trainers, batch, our_steps, their_steps, _ = JOBS[name]
+    work, servers, trainers, batch, our_steps, their_steps, _, strategy = JOBS[name]
     steps = our_steps if runner.is_cpaddle else their_steps
-    steps = max(20, steps // 10) if quick else steps
+    if quick and strategy != "geo":
+        steps = max(20, steps // 10)
     endpoints = ",".join(free_endpoints(servers))
     env = runners.environment(1, runner.env, runner.is_cpaddle)
     logs, processes = [], []
@@ -84,7 +89,7 @@ def run_job(runner: Runner, name: str, quick: bool) -> dict:
         log = tempfile.TemporaryFile("w+")
         logs.append((f"{role} {index}", log))
         command = [runner.python, str(BENCH / "cluster_child.py"), role, str(index), work, endpoints,
-                   str(trainers), str(steps), runner.how]
+                   str(trainers), str(steps), runner.how, *([strategy] if strategy else [])]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=BENCH, env=env)
         processes.append(process)
         return process

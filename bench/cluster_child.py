@@ -1,7 +1,8 @@
 """One process of a measured job: a server or a trainer. Runs under Python 3.7 too, for paddlepaddle 1.8.5.
 
-    cluster_child.py ROLE INDEX WORK ENDPOINTS TRAINERS STEPS HOW
+    cluster_child.py ROLE INDEX WORK ENDPOINTS TRAINERS STEPS HOW [STRATEGY]
 
+A STRATEGY of Fleet (async, half_async, geo) goes through it; without one DistributeTranspiler makes a sync job.
 A trainer prints one JSON line: when its first step had ended, and the time of all steps after the run-up. With 0 steps
 it trains until it is stopped and prints the time of a step now and then, and always of the first one after a pause.
 """
@@ -44,11 +45,32 @@ def train_on(run):
             sys.stdout.flush()
 
 
-def main():
-    role, index, work, endpoints, trainers, steps, how = sys.argv[1:8]
-    index, trainers, steps = int(index), int(trainers), int(steps)
+def by_fleet(role, index, work, endpoints, trainers, strategy):
+    """The loss, what to run first and then, and what ends a trainer; a server serves here and ends."""
+    from paddle.fluid.incubate.fleet.base import role_maker
+    from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
+    from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import StrategyFactory
+
+    who = role_maker.Role.SERVER if role == "server" else role_maker.Role.WORKER
+    fleet.init(role_maker.UserDefinedRoleMaker(current_id=index, role=who, worker_num=trainers, server_endpoints=endpoints.split(",")))
+    if strategy == "geo":
+        made = StrategyFactory.create_geo_strategy(100)
+    else:
+        made = getattr(StrategyFactory, "create_%s_strategy" % strategy)()
+    plain = fluid.optimizer.SGD
+    fluid.optimizer.SGD = lambda **options: fleet.distributed_optimizer(plain(**options), made)  # that of the model
     loss = getattr(models_fluid, work)()
-    size = params_mb(fluid.default_main_program())
+    if role == "server":
+        fleet.init_server()
+        fleet.run_server()
+        sys.exit(0)
+    fleet.init_worker()
+    return loss, fleet.startup_program, fleet.main_program, fleet.stop_worker
+
+
+def by_transpiler(role, index, work, endpoints, trainers, how):
+    """The same for a sync job."""
+    loss = getattr(models_fluid, work)()
     config = fluid.DistributeTranspilerConfig()
     config.wait_port = False
     job = fluid.DistributeTranspiler(config=config)
@@ -59,9 +81,21 @@ def main():
         program, startup = job.get_pserver_programs(endpoint)
         exe.run(startup)
         exe.run(program)
-        return
+        sys.exit(0)
     program = job.get_trainer_program(wait_port=True) if how == "cached" else job.get_trainer_program()
-    exe.run(fluid.default_startup_program())
+    return loss, fluid.default_startup_program(), program, None
+
+
+def main():
+    role, index, work, endpoints, trainers, steps, how = sys.argv[1:8]
+    index, trainers, steps = int(index), int(trainers), int(steps)
+    if len(sys.argv) > 8:
+        loss, startup, program, stop = by_fleet(role, index, work, endpoints, trainers, sys.argv[8])
+    else:
+        loss, startup, program, stop = by_transpiler(role, index, work, endpoints, trainers, how)
+    size = params_mb(program)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(startup)
     options = {"use_program_cache": True} if how == "cached" else {}
     feeds = [models_fluid.convert(batch) for batch in works.WORKS[work].data()]
     first = start = 0
@@ -81,6 +115,8 @@ def main():
     print(json.dumps({"first": first, "born": BORN, "seconds": seconds, "ended": time.time(), "peak_mb": peak,
                       "params_mb": size}))
     sys.stdout.flush()
+    if stop is not None:
+        stop()
     exe.close()
 
 

@@ -39,8 +39,8 @@ def make(seed: int) -> dict:
 
 
 def communicator(rng: random.Random, recipe: dict) -> None:
-    """A queue of steps in some jobs whose trainers live on: one that is killed loses what it has queued. One that leaves and goes on
-    behind steps_done() has to have a step for each batch."""
+    """A queue of steps in some jobs whose trainers live on: one that is killed loses what it has queued. One that leaves and goes
+    on behind steps_done() has to have a step for each batch."""
     kinds = {fault["kind"] for fault in recipe["faults"]}
     if kinds & make_faults.TRAINERS_DIE or rng.random() < 0.5:
         return
