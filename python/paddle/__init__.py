@@ -21,7 +21,7 @@ from paddle import absent, brought
 from paddle.batch import batch
 from paddle.version import full_version as __version__  # noqa: F401
 
-__all__ = ["batch", "compat", "dataset", "fluid", "reader", "sysconfig", "utils", "v2", "version"]
+__all__ = ["batch", "compat", "dataset", "distributed", "fluid", "reader", "sysconfig", "utils", "v2", "version"]
 
 absent.answer_imports()
 brought.explain()
@@ -29,6 +29,7 @@ brought.explain()
 if TYPE_CHECKING:
     from paddle import compat as compat
     from paddle import dataset as dataset
+    from paddle import distributed as distributed
     from paddle import fluid as fluid
     from paddle import reader as reader
     from paddle import sysconfig as sysconfig
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from paddle import v2 as v2
 
 def __getattr__(name: str) -> Any:
-    if name in ("compat", "dataset", "fluid", "reader", "sysconfig", "utils", "v2"):
+    if name in ("compat", "dataset", "distributed", "fluid", "reader", "sysconfig", "utils", "v2"):
         return importlib.import_module(f"paddle.{name}")
     absent.refuse(__name__, name)
 

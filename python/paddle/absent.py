@@ -38,7 +38,7 @@ ABSENT = (
             """,
         "paddle.fluid.framework": "ParamBase",
     }),
-    Absent("the Fleet of Paddle 2", "1.8", "", FLEET, {"paddle": "fleet"}),
+    Absent("the Fleet of Paddle 2", "1.8", "", FLEET, {"paddle": "fleet", "paddle.distributed.fleet": "*"}),
     Absent("the first Fleet", "1.4", "1.4", FLEET, {
         "paddle.fluid.incubate.fleet": "p2p",
         "paddle.fluid.incubate.fleet.parameter_server": "node optimizer_factory ps_pb2",
@@ -48,8 +48,16 @@ ABSENT = (
         "paddle.fluid.incubate.fleet.parameter_server.pslib": "ps_pb2",
     }),
     Absent("the meeting point of Gloo", "1.8", "", FLEET, {"paddle.fluid.incubate.fleet.utils": "http_server"}),
-    Absent("the launcher of jobs", "1.3", "", "Start each process with its environment variables: docs/DISTRIBUTED.md "
-           "shows how.", {"paddle": "distributed"}),
+    Absent("the inner parts of the launcher", "1.7", "", "python -m paddle.distributed.launch_ps, python -m "
+           "paddle.distributed.launch and `paddle launch local` start jobs: docs/LAUNCH.md is the guide.", {
+        "paddle.distributed": "cloud_utils fs_wrapper utils",
+    }),
+    Absent("the API for workers without servers", "2.0", "", FLEET, {
+        "paddle.distributed": """
+            spawn init_parallel_env prepare_context ParallelEnv get_rank get_world_size broadcast all_reduce reduce all_gather
+            scatter barrier split new_group ReduceOp QueueDataset InMemoryDataset CountFilterEntry ProbabilityEntry
+            """,
+    }),
     Absent("the classes behind training from data set files", "1.2", "", "Executor.train_from_dataset trains from the files of "
            "fluid.DatasetFactory.", {
         "paddle.fluid": """

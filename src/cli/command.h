@@ -16,6 +16,7 @@ struct pd_cli_command {
     const char *details;   /* what it does, in lines of at most 92 columns; NULL: the summary says it all */
     const char *notes;     /* the same, behind its options; NULL: none */
     const struct pd_cli_option *options; /* NULL: it has none */
+    int as_given;                        /* 1: `run` gets all words as they are, options and --help too */
     /* Runs the command. argv has its name and the words that are no options. Returns a pd_cli_exit; writes
      * its own messages. Not called when --help is among the arguments, or when they do not fit the options.
      */
@@ -23,6 +24,8 @@ struct pd_cli_command {
 };
 
 enum { PD_CLI_SETTINGS = 4096 }; /* bytes that options may fill */
+
+extern const char *pd_cli_called; /* argv[0] of the process */
 
 /* All commands, in the order help shows them; the last entry is NULL. */
 extern const struct pd_cli_command *const pd_cli_commands[];
@@ -50,6 +53,7 @@ int pd_cli_report_unknown(const char *name);
 int pd_cli_report_extra(const struct pd_cli_command *command, const char *argument);
 
 extern const struct pd_cli_command pd_cli_help;
+extern const struct pd_cli_command pd_cli_launch;
 extern const struct pd_cli_command pd_cli_ps;
 extern const struct pd_cli_command pd_cli_psbench;
 extern const struct pd_cli_command pd_cli_version;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *pd_cli_called = "paddle";
+
 /* A full disk or a closed pipe shows only when the output is flushed; then the run has failed after all. */
 static int finish(int code)
 {
@@ -21,6 +23,7 @@ int main(int argc, char **argv)
     const struct pd_cli_command *command;
 
     pd_log_set(pd_log_to_stderr, NULL);
+    if (argc > 0) pd_cli_called = argv[0];
     if (argc < 2) {
         char *help[] = {(char *)"help", NULL};
         pd_cli_help.run(1, help, NULL);
@@ -28,6 +31,7 @@ int main(int argc, char **argv)
     }
     command = pd_cli_find(argv[1]);
     if (!command) return pd_cli_report_unknown(argv[1]);
+    if (command->as_given) return finish(command->run(argc - 1, argv + 1, NULL));
     for (int i = 2; i < argc; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             pd_cli_show_help(command, stdout);

@@ -45,7 +45,7 @@ def test_names_that_are_loaded_late_are_seen_by_tools():
     names = {name: f"paddle.fluid.{home}.{name}" for name, home in {**fluid._NAMES, **fluid._OLD_NAMES}.items()}
     modules = {name: f"paddle.fluid.{name}" for name in (*fluid._MODULES, *fluid._OLD_MODULES)}
     assert seen_by_tools(fluid) == {**names, **modules}
-    assert set(seen_by_tools(paddle)) == {"compat", "dataset", "fluid", "reader", "sysconfig", "utils", "v2"}
+    assert set(seen_by_tools(paddle)) == {"compat", "dataset", "distributed", "fluid", "reader", "sysconfig", "utils", "v2"}
 
 
 def test_hints_can_be_evaluated():

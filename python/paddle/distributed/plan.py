@@ -1,0 +1,127 @@
+"""The plan of a job: for each process its environment and its command. Every engine starts what stands here, and nothing else."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from paddle.distributed.hosts import Endpoint
+from paddle.distributed.job import SERVER, WORKER, Job, Role
+
+# Proxies of the web swallow what processes of a job say to each other.
+_PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+
+# Variables that tell a process who it is. What a process is not given it must not inherit either.
+_IDENTITY = frozenset("""
+    PADDLE_PSERVERS_IP_PORT_LIST PADDLE_TRAINERS_NUM TRAINING_ROLE PADDLE_TRAINER_ID POD_IP PADDLE_PORT PADDLE_TRAINER_ENDPOINTS
+    PADDLE_PSERVER_ID PSERVERS SERVER_ENDPOINT PADDLE_TRAINERS PADDLE_TRAINING_ROLE PADDLE_PSERVER_IPS PADDLE_PSERVER_PORT
+    PADDLE_PSERVERS PADDLE_CURRENT_IP PADDLE_TRAINER_IPS PADDLE_CURRENT_ENDPOINT TRAINERS PADDLE_INIT_PSERVERS PADDLE_INIT_PORT
+    PADDLE_INIT_TRAINER_ID
+    """.split())
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process of the plan."""
+
+    role: str
+    index: int
+    endpoint: Endpoint
+    command: tuple[str, ...]
+    given: Mapping[str, str]  # variables that it gets
+    taken: tuple[str, ...]  # variables that it must not inherit
+    log: str  # its file; "": the launcher's output
+    folder: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.role} {self.index}"
+
+    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """All variables of the process, when it is started with `inherited` around it."""
+        return {name: value for name, value in inherited.items() if name not in self.taken} | dict(self.given)
+
+    def lines(self, inherited: Mapping[str, str]) -> str:
+        """The process as a command of the shell, with all that differs from `inherited`."""
+        words = ["env", *(f"-u {name}" for name in self.taken if name in inherited)]
+        words += [f"{name}={_quoted(name, value)}" for name, value in sorted(self.given.items()) if inherited.get(name) != value]
+        rest = shlex.join(self.command) + (f" > {shlex.quote(self.log)} 2>&1" if self.log else "")
+        return f"# {self.name} on {self.endpoint.host}\n" + " \\\n    ".join([*words, rest]) + " &"
+
+
+def _quoted(name: str, value: str) -> str:
+    # The file of a secret exists in a run only; the lines of `secret_lines` make one for those who run the commands by hand.
+    return '"$secret"' if name == "PADDLE_PS_SECRET_FILE" else shlex.quote(value)
+
+
+def log_name(role: str, index: int) -> str:
+    """The file of a process in the folder of logs, with upstream's name."""
+    return f"{role}log.{index}"
+
+
+def _common(job: Job) -> dict[str, str]:
+    """What all processes are told alike."""
+    servers, workers = job.servers.endpoints, job.workers.endpoints
+    given = {
+        # Fleet: PaddleCloudRoleMaker and GeneralRoleMaker
+        "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(map(str, servers)),
+        "PADDLE_TRAINERS_NUM": str(len(workers)),
+        "PADDLE_TRAINER_ENDPOINTS": ",".join(map(str, workers)),
+        # scripts with a DistributeTranspiler
+        "PSERVERS": ",".join(map(str, servers)),
+        "PADDLE_TRAINERS": str(len(workers)),
+        "TRAINERS": str(len(workers)),
+    }
+    # Scripts that add the one port to each host; where servers have different ports only fluid.Trainer reads the list right.
+    ports = {each.port for each in servers}
+    hosts = ",".join(each.host if len(ports) == 1 else str(each) for each in servers)
+    given |= dict.fromkeys(("PADDLE_PSERVER_IPS", "PADDLE_PSERVERS", "PADDLE_INIT_PSERVERS"), hosts)
+    if len(ports) == 1:
+        given |= dict.fromkeys(("PADDLE_PSERVER_PORT", "PADDLE_PORT", "PADDLE_INIT_PORT"), str(ports.pop()))
+    if job.threads is not None:
+        given["OMP_NUM_THREADS"] = str(job.threads)
+    if job.secret.file:
+        given["PADDLE_PS_SECRET_FILE"] = job.secret.file
+    return given
+
+
+def _own(job: Job, role: Role, index: int) -> dict[str, str]:
+    """What tells a process who it is."""
+    endpoint = role.endpoints[index]
+    kind = "PSERVER" if role.name == SERVER else "TRAINER"
+    given = {"TRAINING_ROLE": kind, "PADDLE_TRAINING_ROLE": kind, "POD_IP": endpoint.host}
+    if role.name == WORKER:
+        return given | {"PADDLE_TRAINER_ID": str(index), "PADDLE_INIT_TRAINER_ID": str(index), "PADDLE_CURRENT_IP": endpoint.host}
+    one_port = len({each.port for each in role.endpoints}) == 1
+    return given | {
+        "PADDLE_PORT": str(endpoint.port),
+        "PADDLE_PSERVER_ID": str(index),
+        "SERVER_ENDPOINT": str(endpoint),
+        "PADDLE_CURRENT_IP": endpoint.host if one_port else str(endpoint),
+    }
+
+
+def make(job: Job) -> list[Process]:
+    """The processes of the job that are on this machine, servers first."""
+    common, found = _common(job), []
+    for role in job.roles:
+        for index, endpoint in enumerate(role.endpoints):
+            if endpoint.host not in job.local:
+                continue
+            given = common | _own(job, role, index) | dict(job.environment)
+            taken = tuple(sorted(name for name in _IDENTITY.union(_PROXIES) if name not in given))
+            log = f"{job.log_dir}/{log_name(role.name, index)}" if job.log_dir else ""
+            found.append(Process(role.name, index, endpoint, role.command, given, taken, log, job.folder))
+    return found
+
+
+def script(job: Job, processes: list[Process], inherited: Mapping[str, str]) -> str:
+    """The plan as lines of the shell, which do what a run does, less the watching."""
+    parts = []
+    if job.log_dir:
+        parts.append(f"mkdir -p {shlex.quote(job.log_dir)}")
+    if job.secret.file:
+        parts.append('secret=$(mktemp) && openssl rand -hex 32 > "$secret"')
+    parts += [process.lines(inherited) for process in processes]
+    return "\n".join([*parts, "wait"]) + "\n"

@@ -1,0 +1,292 @@
+"""What all commands that start a job on this machine share: their options, the way from options to the description of a job, and
+from there to the run. A command gives its table of options; what it calls otherwise than others it translates before."""
+
+from __future__ import annotations
+
+import difflib
+import fcntl
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paddle.distributed import guard, hosts, plan, ports, secret
+from paddle.distributed.hosts import Endpoint, Usage
+from paddle.distributed.job import SERVER, WORKER, Job, Role, Secret
+from paddle.distributed.local import Engine
+from paddle.distributed.options import CHOICE, COUNT, MANY, SECONDS, SWITCH, TEXT, YES_NO, Option, Refused, read, show
+from paddle.distributed.show import Follower, clear, count, say
+
+FIRST_PORT = 6170
+
+# Options of every command. What is there when nobody says it is in the help of some: it must be seen whether somebody did.
+COMMON = (
+    Option("start_port", COUNT, "PORT", None, "the first port of servers that are counted (default: 6170, or free ones behind it)",
+           least=1),
+    Option("restart", CHOICE, "none|workers|servers|all", "none", "what is started again when it fails"),
+    Option("max_restarts", COUNT, "N", 3, "how often each process may be started again", "max_restart"),
+    Option("keep_going", SWITCH, "", False, "a worker that fails does not end the job: the others go on without it"),
+    Option("grace", SECONDS, "SECONDS", 30.0, "between asking a process to end and killing it; servers write snapshots then"),
+    Option("env", MANY, "NAME=VALUE", None, "a variable for all processes; may be given several times"),
+    Option("secret", CHOICE, "auto|none", "auto", "make a secret for the job where the environment has none"),
+    Option("follow", CHOICE, "none|first|workers|all", "none", "whose output is shown here as well: the first worker's, ..."),
+    Option("host", TEXT, "HOST", "", "which of the job's hosts this machine is, where that cannot be seen"),
+    Option("print_config", YES_NO, "True|False", True, "say at the start what is started"),
+    Option("module", SWITCH, "", False, "SCRIPT is a module's name, as for python -m", "m"),
+    Option("no_python", SWITCH, "", False, "SCRIPT is a program of its own, not Python's"),
+    Option("dry_run", SWITCH, "", False, "start nothing; print the environment and the command of each process"),
+    Option("help", SWITCH, "", False, "show this text", "h"),
+)
+
+
+class Command(NamedTuple):
+    """A command that starts jobs."""
+
+    name: str  # as a user types it
+    about: str  # the help text above the options
+    options: tuple[Option, ...]
+    numbers: tuple[int | None, int | None] = (None, None)  # servers and workers where nobody says how many
+    refused: tuple[Refused, ...] = ()
+    words: tuple[str, str] | None = None  # what upstream's says when all workers have ended, and all servers
+
+
+def main(command: Command, words: Sequence[str]) -> int:
+    """Runs it with the words of the command line; the status of the job, -N after signal N, 2 when it was misused."""
+    guard.have_standard_files()
+    try:
+        settings, rest = read(command.options, words, command.refused)
+        if settings["help"]:
+            print(f"usage: {command.name} [options] SCRIPT [arguments of the script]\n\n{command.about}\n{show(command.options)}",
+                  end="")
+            return 0
+        for name, number in zip(("server", "worker"), command.numbers):
+            if settings[f"{name}_num"] is None and not settings[f"{name}s"]:
+                settings[f"{name}_num"] = number
+        held = ports.Held()
+        job = describe(settings, rest, held)
+        processes = plan.make(job)
+        if settings["dry_run"]:
+            print(plan.script(job, processes, os.environ), end="")
+            return 0
+        _notes(settings, job, processes)
+        return run(job, processes, settings, command.words)
+    except Usage as why:
+        print(f"{command.name}: {why}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:  # nothing had been started
+        return -2
+
+
+def run(job: Job, processes: list[plan.Process], settings: dict[str, Any], words: tuple[str, str] | None) -> int:
+    """Starts the plan on this machine, and watches it to its end."""
+    lock = _take_logs(job, processes)
+    if job.secret.file:
+        secret.make(job.secret.file)
+    engine = Engine(job, processes, dict(os.environ), _follower(processes, settings["follow"]), words)
+
+    def work(lifeline: int) -> int:
+        try:
+            return engine.run(lifeline)
+        finally:
+            secret.remove(job.secret.file)
+
+    try:
+        return guard.run(work)
+    finally:
+        secret.remove(job.secret.file)
+        if lock is not None:
+            os.close(lock)
+
+
+# ---- from options to the description ----
+
+
+def describe(settings: dict[str, Any], words: Sequence[str], held: ports.Held) -> Job:
+    """The job that was asked for, with ports that are held."""
+    command = _command(settings, words)
+    environment = _environment(settings["env"])
+    around = {**os.environ, **environment}
+    restarted = {"none": (), "workers": (WORKER,), "servers": (SERVER,), "all": (SERVER, WORKER)}[settings["restart"]]
+    if SERVER in restarted and not around.get("FLAGS_ps_dir"):
+        raise Usage(f"--restart={settings['restart']} starts servers again, and they need a folder for what they hold: without it "
+                    "they come back empty, and the workers refuse them. Set FLAGS_ps_dir=DIR, and FLAGS_ps_log=write, with which "
+                    "nothing is lost (docs/LAUNCH.md).")
+    if "FLAGS_ps_on_trainer_loss" not in around and (WORKER in restarted or settings["keep_going"]):
+        environment["FLAGS_ps_on_trainer_loss"] = "shrink" if settings["keep_going"] else "wait"
+
+    servers_num = _count("server", settings["servers"], settings["server_num"])
+    workers_num = _count("worker", settings["workers"], settings["worker_num"])
+    if servers_num + workers_num == 0:
+        raise Usage("there is nothing to start: --server_num and --worker_num are 0.")
+    servers = _servers(settings, servers_num, held, bool(around.get("FLAGS_ps_dir")))
+    workers = _workers(settings, workers_num, servers)
+    everywhere = [each.host for each in (*servers, *workers)]
+    pod = os.environ.get("POD_IP", "")
+    local = hosts.local_hosts(everywhere, settings["host"] or (pod if pod in everywhere else ""))
+    here = [each for each in servers if each.host in local]
+    if settings["servers"]:
+        ports.take_given(held, here, "Take another in --servers, or end that process.")
+    job = Job(
+        Role(SERVER, servers, command, settings["max_restarts"] if SERVER in restarted else 0),
+        Role(WORKER, workers, command, settings["max_restarts"] if WORKER in restarted else 0),
+        frozenset(local),
+        environment,
+        _threads(around, [each for each in (*servers, *workers) if each.host in local]),
+        log_dir=settings["log_dir"].rstrip("/") or settings["log_dir"],
+        keeps_going=settings["keep_going"],
+        grace=settings["grace"],
+        folder=os.getcwd(),
+    )
+    return replace(job, secret=_secret(settings["secret"], around, job))
+
+
+def _command(settings: dict[str, Any], words: Sequence[str]) -> tuple[str, ...]:
+    if not words:
+        raise Usage("the script is missing. For example: --server_num=2 --worker_num=2 train.py")
+    script, *arguments = words
+    if settings["no_python"]:
+        program = shutil.which(script)
+        if not program:
+            raise Usage(f"there is no program {script!r}.{_near_file(script)}")
+        return (os.path.abspath(program), *arguments)
+    if settings["module"]:
+        return (sys.executable, "-u", "-m", script, *arguments)
+    if not Path(script).exists():
+        raise Usage(f"there is no script {script!r} in {os.getcwd()}.{_near_file(script)}")
+    return (sys.executable, "-u", script, *arguments)
+
+
+def _near_file(script: str) -> str:
+    folder = Path(script).parent
+    names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+    near = difflib.get_close_matches(Path(script).name, names, 1)
+    return f" Did you mean {str(folder / near[0])!r}?" if near else ""
+
+
+def _environment(rows: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for row in rows:
+        name, equals, value = row.partition("=")
+        if not equals or not name:
+            raise Usage(f"--env takes NAME=VALUE, found {row!r}.")
+        if name == secret.VALUE:
+            raise Usage(f"a secret on a command line is seen by all who list processes: export {name}, or {secret.FILE}, a file.")
+        found[name] = value
+    return found
+
+
+def _count(name: str, listed: str, number: int | None) -> int:
+    """How many servers or workers; both ways of saying it must agree."""
+    if listed and number is not None and number != len(listed.split(",")):
+        raise Usage(f"--{name}_num is {number}, but --{name}s lists {len(listed.split(','))}. One of the two is enough.")
+    if not listed and number is None:
+        raise Usage(f"the number of {name}s is missing: --{name}_num=N on this machine, or --{name}s=HOST... on several.")
+    return len(listed.split(",")) if listed else number
+
+
+def _servers(settings: dict[str, Any], number: int, held: ports.Held, has_folder: bool) -> tuple[Endpoint, ...]:
+    """Servers that were listed as they are; for those that were counted ports are found."""
+    if settings["servers"]:
+        return hosts.read_endpoints("servers", settings["servers"])
+    return _find_ports(settings["start_port"], number, held, has_folder)
+
+
+def _workers(settings: dict[str, Any], number: int, servers: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
+    """Nothing listens at their ports, but some scripts want to see one for each."""
+    behind = min(max((each.port for each in servers), default=FIRST_PORT - 1) + 1, ports.LAST - number)
+    return hosts.read_endpoints("workers", settings["workers"] or ",".join(["127.0.0.1"] * number), behind) if number else ()
+
+
+def _find_ports(asked: int | None, number: int, held: ports.Held, has_folder: bool) -> tuple[Endpoint, ...]:
+    """Ports of this machine. Where the user says the first one, or servers have folders with their ports in the names, no others
+    will do."""
+    first = asked or FIRST_PORT
+    if first + number - 1 > ports.LAST:
+        raise Usage(f"--start_port={first} leaves no room for {count(number, 'server')}: the last port is {ports.LAST}.")
+    if asked or has_folder:
+        endpoints = [Endpoint("127.0.0.1", first + i) for i in range(number)]
+        ports.take_given(held, endpoints, "--start_port takes another, or end that process." + (
+            " (The folders of FLAGS_ps_dir have the ports in their names, so no other port is looked for.)" if has_folder else ""))
+        return tuple(endpoints)
+    endpoints, passed = ports.find_free(held, "127.0.0.1", first, number)
+    if passed:
+        say(f"port {', '.join(passed)}; servers have {', '.join(str(each.port) for each in endpoints)}")
+    return tuple(endpoints)
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    found = len(os.sched_getaffinity(0))
+    try:  # a container's share
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return found if quota == "max" else max(1, min(found, round(int(quota) / int(period))))
+    except (OSError, ValueError):
+        return found
+
+
+def _threads(around: dict[str, str], here: list[Endpoint]) -> int | None:
+    if around.get("OMP_NUM_THREADS") or around.get("FLAGS_paddle_num_threads"):
+        return None
+    return max(1, _cores() // max(1, len(here)))
+
+
+def _secret(asked: str, around: dict[str, str], job: Job) -> Secret:
+    if secret.VALUE in around or secret.FILE in around:
+        return Secret(is_theirs=True)
+    return Secret(secret.file_name()) if asked == "auto" and job.is_here and job.servers.endpoints else Secret()
+
+
+# ---- the run ----
+
+
+def _notes(settings: dict[str, Any], job: Job, processes: list[plan.Process]) -> None:
+    """What is started, before it is."""
+    if not settings["print_config"]:
+        return
+    servers = [each for each in processes if each.role == SERVER]
+    where = f" ({', '.join(str(each.endpoint) for each in servers)})" if servers else ""
+    whole = "" if job.is_here else f", of {len(job.servers.endpoints)} and {len(job.workers.endpoints)} in all,"
+    say(f"{count(len(servers), 'server')}{where} and {count(len(processes) - len(servers), 'worker')}{whole} on this machine")
+    if job.threads is not None:
+        say(f"OMP_NUM_THREADS={job.threads}: {count(_cores(), 'core')} for {len(processes)} processes; set it to choose yourself")
+    if job.log_dir:
+        say(f"logs: {job.log_dir}/serverlog.N, {job.log_dir}/workerlog.N")
+    if job.secret.file:
+        say(f"the job has a secret of its own: PADDLE_PS_SECRET_FILE={job.secret.file}, which 'paddle ps status' needs too")
+    elif not job.secret.is_theirs and not job.is_here:
+        say("no secret is set: whoever reaches the ports of the servers can take part. PADDLE_PS_SECRET_FILE, the same on all "
+            "machines, keeps others out")
+    name = "FLAGS_ps_on_trainer_loss"
+    if name in job.environment and not any(row.startswith(f"{name}=") for row in settings["env"]):
+        value = job.environment[name]
+        say(f"{name}={value}: the others {'wait for' if value == 'wait' else 'go on without'} a worker that fails")
+
+
+def _take_logs(job: Job, processes: list[plan.Process]) -> int | None:
+    """Makes the folder of logs, and keeps it for this job."""
+    if not job.log_dir:
+        return None
+    try:
+        os.makedirs(job.log_dir, exist_ok=True)
+        lock = os.open(job.log_dir, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as why:
+        raise Usage(f"logs cannot be written in {job.log_dir}: {why.strerror}. --log_dir takes another folder.") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        clear([each.log for each in processes])
+    except BlockingIOError:
+        os.close(lock)
+        raise Usage(f"another job writes its logs in {job.log_dir} now. --log_dir takes another folder.") from None
+    except OSError as why:
+        os.close(lock)
+        raise Usage(f"logs cannot be written in {job.log_dir}: {why.strerror}. --log_dir takes another folder.") from None
+    return lock
+
+
+def _follower(processes: list[plan.Process], whose: str) -> Follower:
+    workers = [each for each in processes if each.role == WORKER]
+    chosen = {"none": [], "first": workers[:1], "workers": workers, "all": processes}[whose]
+    return Follower({each.name: each.log for each in chosen if each.log})
