@@ -117,6 +117,14 @@ def test_a_worker_that_raises_ends_the_job(tmp_path):
         assert "worker 1 failed first" in job.said() and "  | RuntimeError: the data are gone\n" in job.said()
 
 
+def test_the_others_go_on_without_a_worker(tmp_path):
+    with start(tmp_path, "--keep_going", words=("--raise",)) as job:
+        job.go()
+        assert job.end(120) == 1, job.said()
+        assert "worker 1 failed first" in job.said() and job.said().count("ended with status 0") == 3
+    assert (tmp_path / "found.npy").exists()
+
+
 def test_a_job_that_was_ended_goes_on(tmp_path, undisturbed):
     """SIGTERM: servers write their snapshots. The same command goes on from them."""
     first = free_ports(2)

@@ -267,17 +267,21 @@ def test_both_are_killed(tmp_path):
         job.wait_until_gone()
 
 
-def test_the_session_is_lost(tmp_path):
-    """As when an SSH connection breaks: its shell gets SIGHUP, and nobody reads what is said."""
+@pytest.mark.parametrize("number", [0, signal.SIGHUP])
+def test_the_session_is_lost(tmp_path, number):
+    """As when an SSH connection breaks: nobody reads what is said, and the shell may get SIGHUP. Without that the job goes on."""
     reader, writer = os.pipe()
-    job = subprocess.Popen([sys.executable, "-m", "paddle.distributed.launch_ps", str(STUB), str(tmp_path)], cwd=tmp_path,
-                           stdout=writer, stderr=writer, env=environment())
+    job = subprocess.Popen([sys.executable, "-m", "paddle.distributed.launch_ps", "--follow=all", str(STUB), str(tmp_path),
+                            "all=say:hello"], cwd=tmp_path, stdout=writer, stderr=writer, env=environment())
     os.close(writer)
     try:
         until(lambda: all((tmp_path / f"{name}.json").exists() for name in ALL))
         os.close(reader)
-        job.send_signal(signal.SIGHUP)
-        assert job.wait(20) == -signal.SIGHUP
+        if number:
+            job.send_signal(number)
+        else:
+            (tmp_path / "go").touch()
+        assert job.wait(20) == -number
         pids = [int(line) for path in tmp_path.glob("*.starts") for line in path.read_text().split()]
         assert not any(map(is_alive, pids))
     finally:

@@ -193,6 +193,7 @@ def test_each_job_has_another(tmp_path):
 def test_no_secret_is_made_where_there_is_one(tmp_path, line, env):
     done = ask("local", "--dry_run", *line, str(STUB), folder=tmp_path, **env)
     assert done.returncode == 0 and "openssl" not in done.stdout and "user's" not in done.stdout
+    assert ("PADDLE_PS_SECRET_FILE=/dev/null " in done.stdout) == (len(line) == 1 and "FILE" in line[0])
 
 
 def test_a_secret_on_the_command_line(tmp_path):

@@ -7,6 +7,7 @@ die with it, and the first, to whom falls what they leave behind, kills that too
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -91,10 +92,11 @@ def _wait(engine: int, signals: set) -> tuple[int, set]:
 
 def leave(code: int) -> None:
     """Ends this process with a status; after Ctrl-C, SIGTERM or SIGHUP (-N) by that signal, so that a shell's loop ends too."""
+    for file in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # nobody reads it any more
+            file.flush()
     if code < 0:
-        sys.stdout.flush()
-        sys.stderr.flush()
         signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
         code = 128 - code  # process 1 of a container gets no such signal
-    sys.exit(code)
+    os._exit(code)  # not by way of Python, which would flush again, and fail

@@ -8,7 +8,6 @@ import os
 import select
 import signal
 import socket
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from dataclasses import dataclass, field
 from paddle.distributed import family, summary
 from paddle.distributed.job import SERVER, WORKER, Job
 from paddle.distributed.plan import Process
-from paddle.distributed.show import Follower, ending, red, say, span
+from paddle.distributed.show import Follower, ending, red, say, span, write
 from paddle.distributed.summary import Running
 
 FOLLOW_EVERY = 0.2  # seconds
@@ -77,7 +76,7 @@ class Engine:
         self.left += family.kill_all()
         self.follower.show(all_of_it=True)
         if self.words and self.finishing_at is not None:
-            print(self.words[1], file=sys.stderr, flush=True)
+            write(self.words[1])
         summary.tell(self.all, self.failed, self.left, self.user_signal, self.began)
         return summary.status(self.failed, self.user_signal)
 
@@ -104,8 +103,8 @@ class Engine:
     def _do_what_is_due(self) -> None:
         now = time.monotonic()
         for what in [what for what, when in self.due.items() if when <= now]:
-            del self.due[what]
-            getattr(self, f"_{what}")()
+            if self.due.pop(what, None) is not None:  # one thing may make another needless
+                getattr(self, f"_{what}")()
         for each in self.all:
             if each.again_at is not None and each.again_at <= now:
                 self._start(each)
@@ -173,7 +172,7 @@ class Engine:
         """All workers of this machine have ended: so will the servers, by themselves. Workers elsewhere may still need them."""
         self.finishing_at = time.monotonic()
         if self.words:
-            print(self.words[0], file=sys.stderr, flush=True)
+            write(self.words[0])
         if self.job.is_here:
             self.due["ask_servers"] = self.finishing_at + SERVERS_END_WITHIN
         elif not all(each.is_over for each in self.all):
@@ -194,7 +193,12 @@ class Engine:
         each.starts += 1
         each.began = time.monotonic()
         again = f"started again at {time.strftime('%H:%M:%S')}" if each.starts > 1 else ""
-        each.pid = each.last_pid = family.start(each.process, each.process.environment(self.inherited), again)
+        try:
+            each.pid = each.last_pid = family.start(each.process, each.process.environment(self.inherited), again)
+        except OSError as why:  # no more processes, or no memory
+            say(f"{each.name} could not be started: {why.strerror}")
+            each.status, each.ended = 126, each.began
+            self._has_failed(each)
 
     def _send(self, each: Running, number: int) -> None:
         each.asked = signal.Signals(number).name

@@ -42,17 +42,14 @@ class Process:
         """All variables of the process, when it is started with `inherited` around it."""
         return {name: value for name, value in inherited.items() if name not in self.taken} | dict(self.given)
 
-    def lines(self, inherited: Mapping[str, str]) -> str:
-        """The process as a command of the shell, with all that differs from `inherited`."""
+    def lines(self, inherited: Mapping[str, str], secret: str) -> str:
+        """The process as a command of the shell, with all that differs from `inherited`. The file `secret` exists in a run only;
+        here the variable of that name stands in its place."""
         words = ["env", *(f"-u {name}" for name in self.taken if name in inherited)]
-        words += [f"{name}={_quoted(name, value)}" for name, value in sorted(self.given.items()) if inherited.get(name) != value]
+        words += [f"{name}=" + ('"$secret"' if secret and value == secret else shlex.quote(value))
+                  for name, value in sorted(self.given.items()) if inherited.get(name) != value]
         rest = shlex.join(self.command) + (f" > {shlex.quote(self.log)} 2>&1" if self.log else "")
         return f"# {self.name} on {self.endpoint.host}\n" + " \\\n    ".join([*words, rest]) + " &"
-
-
-def _quoted(name: str, value: str) -> str:
-    # The file of a secret exists in a run only; the lines of `secret_lines` make one for those who run the commands by hand.
-    return '"$secret"' if name == "PADDLE_PS_SECRET_FILE" else shlex.quote(value)
 
 
 def log_name(role: str, index: int) -> str:
@@ -123,5 +120,5 @@ def script(job: Job, processes: list[Process], inherited: Mapping[str, str]) -> 
         parts.append(f"mkdir -p {shlex.quote(job.log_dir)}")
     if job.secret.file:
         parts.append('secret=$(mktemp) && openssl rand -hex 32 > "$secret"')
-    parts += [process.lines(inherited) for process in processes]
+    parts += [process.lines(inherited, job.secret.file) for process in processes]
     return "\n".join([*parts, "wait"]) + "\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -12,11 +13,14 @@ TAIL_LINES, TAIL_BYTES = 20, 8192
 
 
 def say(text: str) -> None:
-    """A line of the launcher's own. Where nobody can read it any more the job goes on."""
-    try:
-        print(f"launch: {text}", file=sys.stderr, flush=True)
-    except OSError:
-        pass
+    """A line of the launcher's own."""
+    write(f"launch: {text}")
+
+
+def write(text: str) -> None:
+    """A line on standard error. Where nobody can read it any more the job goes on."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def red(text: str) -> str:

@@ -83,8 +83,6 @@ def main(command: Command, words: Sequence[str]) -> int:
 def run(job: Job, processes: list[plan.Process], settings: dict[str, Any], words: tuple[str, str] | None) -> int:
     """Starts the plan on this machine, and watches it to its end."""
     lock = _take_logs(job, processes)
-    if job.secret.file:
-        secret.make(job.secret.file)
     engine = Engine(job, processes, dict(os.environ), _follower(processes, settings["follow"]), words)
 
     def work(lifeline: int) -> int:
@@ -94,6 +92,8 @@ def run(job: Job, processes: list[plan.Process], settings: dict[str, Any], words
             secret.remove(job.secret.file)
 
     try:
+        if job.secret.file:
+            secret.make(job.secret.file)
         return guard.run(work)
     finally:
         secret.remove(job.secret.file)
@@ -251,7 +251,8 @@ def _notes(settings: dict[str, Any], job: Job, processes: list[plan.Process]) ->
     whole = "" if job.is_here else f", of {len(job.servers.endpoints)} and {len(job.workers.endpoints)} in all,"
     say(f"{count(len(servers), 'server')}{where} and {count(len(processes) - len(servers), 'worker')}{whole} on this machine")
     if job.threads is not None:
-        say(f"OMP_NUM_THREADS={job.threads}: {count(_cores(), 'core')} for {len(processes)} processes; set it to choose yourself")
+        shared = f"{len(processes)} processes" if len(processes) > 1 else "1 process"
+        say(f"OMP_NUM_THREADS={job.threads}: {count(_cores(), 'core')} for {shared}; set it to choose yourself")
     if job.log_dir:
         say(f"logs: {job.log_dir}/serverlog.N, {job.log_dir}/workerlog.N")
     if job.secret.file:
