@@ -1,6 +1,10 @@
 """Click prediction on a cluster: the net of examples/ctr_dnn.py, its table of ids spread over the servers.
 
-Two servers and two trainers on one machine, in any order:
+Two servers and two trainers on one machine, all of them by one command (docs/LAUNCH.md):
+
+    paddle launch local --server_num=2 --worker_num=2 examples/cluster/ctr_dnn.py
+
+Or each by itself, in any order:
 
     export PSERVERS=127.0.0.1:6174,127.0.0.1:6175 PADDLE_TRAINERS=2
     TRAINING_ROLE=PSERVER SERVER_ENDPOINT=127.0.0.1:6174 python examples/cluster/ctr_dnn.py &

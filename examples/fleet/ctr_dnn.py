@@ -4,7 +4,11 @@ In one process:
 
     python examples/fleet/ctr_dnn.py
 
-Two servers and two workers on one machine, in any order (on several, with their addresses):
+Two servers and two workers on one machine, all of them by one command (docs/LAUNCH.md):
+
+    paddle launch local --server_num=2 --worker_num=2 examples/fleet/ctr_dnn.py --is_cloud=1
+
+Or each by itself, in any order (on several, with their addresses):
 
     export PADDLE_PSERVERS_IP_PORT_LIST=127.0.0.1:36000,127.0.0.1:36001 PADDLE_TRAINERS_NUM=2 POD_IP=127.0.0.1
     TRAINING_ROLE=PSERVER PADDLE_PORT=36000 python examples/fleet/ctr_dnn.py --is_cloud=1 &

@@ -289,6 +289,16 @@ def test_the_session_is_lost(tmp_path, number):
         job.wait()
 
 
+def test_nohup(tmp_path):
+    """What is ignored stays so, in the processes too."""
+    with Launcher(tmp_path, *TWO, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as job:
+        job.wait_for(*ALL)
+        job.process.send_signal(signal.SIGHUP)
+        os.kill(job.pid("worker-0"), signal.SIGHUP)
+        job.go()
+        assert job.end() == 0, job.said()
+
+
 def test_what_a_process_leaves_behind_is_killed_and_told(tmp_path):
     with Launcher(tmp_path, *TWO, stub=["worker-0=leave"]) as job:
         job.wait_for(*ALL)

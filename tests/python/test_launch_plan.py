@@ -490,6 +490,12 @@ def test_the_command_without_python(tmp_path):
     assert done.returncode == 1 and "there is no python3 beside this command or in $PATH" in done.stderr
 
 
+def test_help_of_the_command():
+    texts = [subprocess.run([PADDLE, *words], capture_output=True, text=True, timeout=60, check=True).stdout
+             for words in (["launch", "--help"], ["launch", "-h"], ["help", "launch"])]
+    assert texts[0] == texts[1] == texts[2] and "paddle launch local --help" in texts[0]
+
+
 @pytest.mark.parametrize("words, said", [
     ([], "usage: paddle launch local"), (["lcal"], "found 'lcal'. Did you mean 'local'?"),
     (["ssh", "x.py"], "it can start jobs by: local; found 'ssh'"),

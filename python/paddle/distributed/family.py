@@ -13,13 +13,13 @@ from pathlib import Path
 from paddle.distributed.plan import Process
 
 _DIE_WITH_PARENT, _ADOPT_ORPHANS = 1, 36  # PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER
-_library = ctypes.CDLL(None, use_errno=True)
+_library = ctypes.CDLL(None)
 
 
 def adopt_orphans() -> None:
-    """What descendants of this process leave behind becomes its child, not that of process 1, and so can be found."""
-    if _library.prctl(_ADOPT_ORPHANS, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+    """What descendants of this process leave behind becomes its child, not that of process 1, and so can be found. Where the system
+    does not have that (some sandboxes) jobs run all the same."""
+    _library.prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
 
 
 def start(process: Process, environment: Mapping[str, str], again: str = "") -> int:
@@ -52,10 +52,11 @@ def _become(process: Process, environment: Mapping[str, str], again: str, parent
             os.dup2(log, 2)
             if again:
                 os.write(2, f"--- {again}\n".encode())
-        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTOU):
+        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTOU):  # Python and guard.py have them ignored
             signal.signal(number, signal.SIG_DFL)
-        if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # what nohup has ignored stays so
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.chdir(process.folder)
         os.execvpe(process.command[0], process.command, environment)

@@ -53,7 +53,7 @@ _Address._fields_ = [("next", ctypes.POINTER(_Address)), ("name", ctypes.c_char_
 
 def addresses() -> list[str]:
     """All addresses of this machine's interfaces."""
-    library = ctypes.CDLL(None, use_errno=True)
+    library = ctypes.CDLL(None)
     first = ctypes.POINTER(_Address)()
     if library.getifaddrs(ctypes.byref(first)) != 0:
         return []

@@ -21,6 +21,7 @@ from paddle.distributed.summary import Running
 FOLLOW_EVERY = 0.2  # seconds
 SERVERS_END_WITHIN = 2.0  # seconds after the last worker; then they are asked to
 TOLD_EVERY = 10.0
+LONGEST_PAUSE = 2.0  # before a process is started again; servers wait FLAGS_ps_reconnect (5 s) when all workers have failed
 OTHERS_FAIL_WITHIN = 0.5  # seconds: processes hear of each other's failures, and end with a message that is worth having
 _ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -147,7 +148,7 @@ class Engine:
         servers_gone = [other for other in self.all if other.process.role == SERVER and other.is_over and other is not each]
         if each.starts > role.restarts or self.finishing_at is not None or servers_gone or "end_others" in self.due:
             return False
-        wait = min(0.25 * 2 ** (each.starts - 1), 30.0)
+        wait = min(0.25 * 2 ** (each.starts - 1), LONGEST_PAUSE)
         each.again_at = time.monotonic() + wait
         say(f"{each.name} {ending(each.status)} after {span(each.seconds)}; it is started again in {span(wait)} "
             f"({each.starts} of {role.restarts})")
