@@ -47,7 +47,7 @@ class Launcher:
         line = [*COMMANDS[command], *options, str(script), *(words if words is not None else [str(folder), *stub])]
         with open(self.out, "w") as out, open(self.err, "w") as err:
             self.process = subprocess.Popen(line, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                            env=environment(**(env or {})), **popen)
+                                            env=environment(**{"TMPDIR": str(folder), **(env or {})}), **popen)
 
     def __enter__(self) -> Launcher:
         return self
@@ -94,7 +94,7 @@ class Launcher:
         (self.folder / "go").touch()
 
     def end(self, deadline: float = 20) -> int:
-        """Its status, as subprocess has it; nothing is left then."""
+        """Its status, as subprocess has it; nothing is left then, no process and no secret."""
         begun = time.monotonic()
         try:
             status = self.process.wait(deadline)
@@ -103,6 +103,7 @@ class Launcher:
         self.seconds = time.monotonic() - begun
         left = [pid for pid in self.pids() if is_alive(pid)]
         assert not left, f"{left} are left:\n{self.said()}"
+        assert not list(self.folder.glob("*.secret")), self.said()
         return status
 
     def wait_until_gone(self, deadline: float = 20) -> None:

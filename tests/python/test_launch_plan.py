@@ -156,7 +156,7 @@ def test_modules_and_programs(tmp_path):
 # ---- the secret ----
 
 def test_the_secret_is_nowhere_to_be_seen(tmp_path):
-    with Launcher(tmp_path, *TWO, env={"TMPDIR": str(tmp_path)}, stub=["all=say:hello"]) as job:
+    with Launcher(tmp_path, *TWO, stub=["all=say:hello"]) as job:
         job.wait_for(*ALL)
         paths = {job.facts(name)["env"]["PADDLE_PS_SECRET_FILE"] for name in ALL}
         path = Path(paths.pop())
