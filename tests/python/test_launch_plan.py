@@ -70,10 +70,8 @@ def test_a_dry_run_prints_what_runs(tmp_path, more):
             assert one["env"]["A"] == "b c$'d\"" and one["env"]["FLAGS_ps_on_trainer_loss"] == "wait"
 
 
-def a_job(servers, workers, local=None, **more) -> Job:
-    found = [Role(SERVER, tuple(servers), ("run",)), Role(WORKER, tuple(workers), ("run",))]
-    everywhere = {each.host for role in found for each in role.endpoints}
-    return Job(*found, frozenset(everywhere if local is None else local), **more)
+def a_job(servers, workers) -> Job:
+    return Job(Role(SERVER, tuple(servers), ("run",)), Role(WORKER, tuple(workers), ("run",)))
 
 
 def test_every_generation_finds_its_variables():
@@ -302,11 +300,6 @@ def test_which_hosts_are_this_machine(at_ours):
         hosts.local_hosts([THEIRS], OURS)
     with pytest.raises(Usage, match="the host 'no.such.host.invalid' has no address"):
         hosts.local_hosts(["no.such.host.invalid"])
-
-
-def test_only_what_is_here_is_started():
-    job = a_job([Endpoint(OURS, 1), Endpoint(THEIRS, 1)], [Endpoint(THEIRS, 2), Endpoint(OURS, 2)], local=[OURS])
-    assert [each.name for each in plan.make(job)] == ["server 0", "worker 1"] and not job.is_here
 
 
 def test_one_line_for_each_machine(tmp_path):

@@ -36,7 +36,6 @@ class Secret:
 class Job:
     servers: Role
     workers: Role
-    local: frozenset[str]  # hosts, as the endpoints name them, that are this machine
     environment: Mapping[str, str] = field(default_factory=dict)  # for all processes, stronger than what the plan sets
     threads: int | None = None  # OMP_NUM_THREADS of each process; None: as it is
     secret: Secret = Secret()
@@ -50,6 +49,6 @@ class Job:
         return self.servers, self.workers
 
     @property
-    def is_here(self) -> bool:
-        """Is all of it on this machine?"""
-        return all(each.host in self.local for role in self.roles for each in role.endpoints)
+    def size(self) -> int:
+        """The number of its processes, on all machines."""
+        return sum(len(role.endpoints) for role in self.roles)

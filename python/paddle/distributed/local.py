@@ -174,7 +174,7 @@ class Engine:
         self.finishing_at = time.monotonic()
         if self.words:
             write(self.words[0])
-        if self.job.is_here:
+        if len(self.all) == self.job.size:
             self.due["ask_servers"] = self.finishing_at + SERVERS_END_WITHIN
         elif not all(each.is_over for each in self.all):
             say("the workers of this machine have ended; its servers end with those of the other machines")

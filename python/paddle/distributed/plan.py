@@ -100,12 +100,10 @@ def _own(job: Job, role: Role, index: int) -> dict[str, str]:
 
 
 def make(job: Job) -> list[Process]:
-    """The processes of the job that are on this machine, servers first."""
+    """All processes of the job, servers first; an engine for one machine takes those that are there."""
     common, found = _common(job), []
     for role in job.roles:
         for index, endpoint in enumerate(role.endpoints):
-            if endpoint.host not in job.local:
-                continue
             given = common | _own(job, role, index) | dict(job.environment)
             taken = tuple(sorted(name for name in _IDENTITY.union(_PROXIES) if name not in given))
             log = f"{job.log_dir}/{log_name(role.name, index)}" if job.log_dir else ""

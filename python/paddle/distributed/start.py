@@ -66,8 +66,8 @@ def main(command: Command, words: Sequence[str]) -> int:
             if settings[f"{name}_num"] is None and not settings[f"{name}s"]:
                 settings[f"{name}_num"] = number
         held = ports.Held()
-        job = describe(settings, rest, held)
-        processes = plan.make(job)
+        job, local = describe(settings, rest, held)
+        processes = [each for each in plan.make(job) if each.endpoint.host in local]
         if settings["dry_run"]:
             print(plan.script(job, processes, os.environ), end="")
             return 0
@@ -104,8 +104,8 @@ def run(job: Job, processes: list[plan.Process], settings: dict[str, Any], words
 # ---- from options to the description ----
 
 
-def describe(settings: dict[str, Any], words: Sequence[str], held: ports.Held) -> Job:
-    """The job that was asked for, with ports that are held."""
+def describe(settings: dict[str, Any], words: Sequence[str], held: ports.Held) -> tuple[Job, set[str]]:
+    """The job that was asked for, with ports that are held, and which of its hosts are this machine."""
     command = _command(settings, words)
     environment = _environment(settings["env"])
     around = {**os.environ, **environment}
@@ -132,7 +132,6 @@ def describe(settings: dict[str, Any], words: Sequence[str], held: ports.Held) -
     job = Job(
         Role(SERVER, servers, command, settings["max_restarts"] if SERVER in restarted else 0),
         Role(WORKER, workers, command, settings["max_restarts"] if WORKER in restarted else 0),
-        frozenset(local),
         environment,
         _threads(around, [each for each in (*servers, *workers) if each.host in local]),
         log_dir=settings["log_dir"].rstrip("/") or settings["log_dir"],
@@ -140,7 +139,8 @@ def describe(settings: dict[str, Any], words: Sequence[str], held: ports.Held) -
         grace=settings["grace"],
         folder=os.getcwd(),
     )
-    return replace(job, secret=_secret(settings["secret"], around, job))
+    makes_secret = settings["secret"] == "auto" and len(local) == len(set(everywhere)) and bool(servers)
+    return replace(job, secret=_secret(around, makes_secret)), local
 
 
 def _command(settings: dict[str, Any], words: Sequence[str]) -> tuple[str, ...]:
@@ -233,10 +233,10 @@ def _threads(around: dict[str, str], here: list[Endpoint]) -> int | None:
     return max(1, _cores() // max(1, len(here)))
 
 
-def _secret(asked: str, around: dict[str, str], job: Job) -> Secret:
+def _secret(around: dict[str, str], makes_one: bool) -> Secret:
     if secret.VALUE in around or secret.FILE in around:
         return Secret(is_theirs=True)
-    return Secret(secret.file_name()) if asked == "auto" and job.is_here and job.servers.endpoints else Secret()
+    return Secret(secret.file_name()) if makes_one else Secret()
 
 
 # ---- the run ----
@@ -248,7 +248,8 @@ def _notes(settings: dict[str, Any], job: Job, processes: list[plan.Process]) ->
         return
     servers = [each for each in processes if each.role == SERVER]
     where = f" ({', '.join(str(each.endpoint) for each in servers)})" if servers else ""
-    whole = "" if job.is_here else f", of {len(job.servers.endpoints)} and {len(job.workers.endpoints)} in all,"
+    is_whole = len(processes) == job.size
+    whole = "" if is_whole else f", of {len(job.servers.endpoints)} and {len(job.workers.endpoints)} in all,"
     say(f"{count(len(servers), 'server')}{where} and {count(len(processes) - len(servers), 'worker')}{whole} on this machine")
     if job.threads is not None:
         shared = f"{len(processes)} processes" if len(processes) > 1 else "1 process"
@@ -257,7 +258,7 @@ def _notes(settings: dict[str, Any], job: Job, processes: list[plan.Process]) ->
         say(f"logs: {job.log_dir}/serverlog.N, {job.log_dir}/workerlog.N")
     if job.secret.file:
         say(f"the job has a secret of its own: PADDLE_PS_SECRET_FILE={job.secret.file}, which 'paddle ps status' needs too")
-    elif not job.secret.is_theirs and not job.is_here:
+    elif not job.secret.is_theirs and not is_whole:
         say("no secret is set: whoever reaches the ports of the servers can take part. PADDLE_PS_SECRET_FILE, the same on all "
             "machines, keeps others out")
     name = "FLAGS_ps_on_trainer_loss"
