@@ -6,12 +6,14 @@ import atexit
 import functools
 import os
 import random
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,6 +83,8 @@ class Process:
         else:
             self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=cwd,
                                             env=whole)
+            self.process.handle = os.pidfd_open(self.process.pid)
+            weakref.finalize(self, os.close, self.process.handle)
 
     @property
     def pid(self) -> int:
@@ -92,7 +96,12 @@ class Process:
     def wait_for(self, text: str, deadline: float = 30) -> None:
         """Waits until the process has printed `text`."""
         end = time.monotonic() + deadline
-        while text not in self.output():
+        seen = 0
+        while True:
+            if (size := os.fstat(self.log.fileno()).st_size) != seen:
+                seen = size
+                if text in self.output():
+                    return
             if self.process.poll() is not None and text not in self.output():
                 raise AssertionError(f"{self.name} ended with {self.process.returncode} before it said {text!r}:\n{self.output()}")
             if time.monotonic() > end:
@@ -129,14 +138,19 @@ class Process:
         os.unlink(self.log.name)
 
 
-def single(out: Path, *options: str, trainers: int = 2, script: str = "equality.py") -> dict[str, np.ndarray]:
-    """What one process gives with the joined batch of `trainers`: losses and parameters."""
-    command = [sys.executable, str(JOBS / script), "single", "--trainers", str(trainers), "--out", str(out), *options]
-    process = Process("single", command)
+def alone(script: str, *options: str, deadline: float = 60) -> str:
+    """What a script says as one process, which ends well."""
+    process = Process("single", [sys.executable, str(JOBS / script), "single", *options])
     try:
-        assert process.end(300) == 0, process.output()
+        assert process.end(deadline) == 0, process.output()
+        return process.output()
     finally:
         process.close()
+
+
+def single(out: Path, *options: str, trainers: int = 2, script: str = "equality.py") -> dict[str, np.ndarray]:
+    """What one process gives with the joined batch of `trainers`: losses and parameters."""
+    alone(script, "--trainers", str(trainers), "--out", str(out), *options, deadline=300)
     return dict(np.load(out))
 
 
@@ -195,9 +209,12 @@ class Job:
     def end(self, deadline: float = 60) -> None:
         """All processes end by themselves with status 0."""
         end = time.monotonic() + deadline
-        while any(p.process.poll() is None for p in self.processes) and time.monotonic() < end:
+        while (left := [p for p in self.processes if p.process.poll() is None]) and time.monotonic() < end:
             if any(p.process.poll() for p in self.processes):
                 end = min(end, time.monotonic() + 5)
-            time.sleep(0.01)
+            waits = select.poll()
+            for p in left:
+                waits.register(p.process.handle, select.POLLIN)
+            waits.poll(max(end - time.monotonic(), 0) * 1000)
         bad = [f"{p.name}: {p.process.poll()}" for p in self.processes if p.process.poll() != 0]
         assert not bad, f"exit status {bad}\n" + "\n".join(f"--- {p.name}\n{p.output()}" for p in self.processes)

@@ -1,11 +1,10 @@
 """Sizes of nothing: parameters without rows or columns, tables with fewer rows than servers, jobs without parameters."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from cluster import JOBS, Job
+from cluster import JOBS, Job, alone
 
 sys.path.insert(0, str(JOBS))
 from hollow import KINDS  # noqa: E402
@@ -29,12 +28,6 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def alone(kind: str, optimizer: str, out: Path, *more: str) -> list[float]:
-    command = [sys.executable, str(JOBS / "hollow.py"), "single", "--kind", kind, "--optimizer", optimizer,
-               "--out", str(out), *more]
-    return losses(subprocess.run(command, check=True, timeout=60, capture_output=True, text=True).stdout)
-
-
 @pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
 @pytest.mark.parametrize("kind", WITH_PARAMETERS)
 @pytest.mark.parametrize("servers, trainers", [(1, 2), (3, 1)])
@@ -43,7 +36,7 @@ def test_as_in_one_process(tmp_path, kind, optimizer, servers, trainers):
     if "distributed" in kind and optimizer != "SGD":
         pytest.skip("a distributed table has plain SGD")
     more, env = list(MODES.values())[(KINDS.index(kind) + 2 * (optimizer == "Adam") + servers) % len(MODES)]
-    want = alone(kind, optimizer, tmp_path / "one", *more)
+    want = losses(alone("hollow.py", "--kind", kind, "--optimizer", optimizer, "--out", str(tmp_path / "one"), *more))
     with Job(servers, trainers, script="hollow.py", env=env) as job:
         job.start_all("--kind", kind, "--optimizer", optimizer, "--out", str(tmp_path / "job"), *more)
         job.end(60)

@@ -1,12 +1,10 @@
 """A trainer fetches in each step what one process would, in odd ways of scripts (jobs/like_one.py): names like those that parts of
 gradients have, rates by the name of a copy, several places, pruned runs. One trainer: bit by bit."""
 
-import os
-import subprocess
 import sys
 
 import pytest
-from cluster import JOBS, Job
+from cluster import JOBS, Job, alone
 
 sys.path.insert(0, str(JOBS))
 import like_one  # noqa: E402
@@ -19,13 +17,6 @@ def steps_of(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("step ")]
 
 
-def alone(case: str, until: int) -> list[str]:
-    command = [sys.executable, str(JOBS / "like_one.py"), "single", "--case", case, "--until", str(until)]
-    done = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True,
-                          env={**os.environ, "OMP_NUM_THREADS": "1"})
-    return steps_of(done.stdout)
-
-
 def of_job(servers: int, env: dict, *options: str) -> list[str]:
     with Job(servers, 1, "like_one.py", env=env) as job:
         job.start_all(*options)
@@ -36,7 +27,7 @@ def of_job(servers: int, env: dict, *options: str) -> list[str]:
 @pytest.mark.parametrize("case", [*like_one.NAMES, *like_one.OTHERS])
 def test_each_step_is_that_of_one_process(case, tmp_path):
     env = {"FLAGS_ps_dir": str(tmp_path / "ps"), "FLAGS_ps_reconnect": "500"}
-    want = alone(case, 5)
+    want = steps_of(alone("like_one.py", "--case", case, "--until", "5"))
     assert len(want) == 5
     assert of_job(2, env, "--case", case, "--until", "3") == want[:3]
     assert of_job(1, env, "--case", case, "--until", "5") == want[3:], "taken up by another number of servers"

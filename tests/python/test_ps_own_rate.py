@@ -1,16 +1,13 @@
 """A rate that the script computes from variables of its own (jobs/own_rate.py). Servers compute and keep them; trainers compute
 them as well, for what else reads them, and get what they are by now with the startup Program."""
 
-import os
 import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster import JOBS, Job
+from cluster import Job, alone
 
 KINDS = ["halves", "counts", "counter", "switches"]
 SAID = "servers do not keep what trainers alone hold"
@@ -18,9 +15,7 @@ SAID = "servers do not keep what trainers alone hold"
 
 def one(out: Path, *options: str) -> str:
     out.mkdir()
-    command = [sys.executable, str(JOBS / "own_rate.py"), "single", "--out", str(out), *options]
-    return subprocess.run(command, check=True, timeout=60, capture_output=True, text=True,
-                          env={**os.environ, "OMP_NUM_THREADS": "1"}).stdout
+    return alone("own_rate.py", "--out", str(out), *options)
 
 
 def steps_of(said: str) -> list[str]:

@@ -1,19 +1,14 @@
 """Servers load what was saved before: trainers get all of the model with their startup Program, also what nobody trains."""
 
-import subprocess
-import sys
-
 import pytest
-from cluster import JOBS, Job
+from cluster import Job, alone
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """(folder, name -> bytes of the value) of a model that one process has trained."""
     folder = tmp_path_factory.mktemp("model")
-    done = subprocess.run([sys.executable, str(JOBS / "pretrained.py"), "single", "--folder", str(folder), "--seed", "7"],
-                          text=True, capture_output=True, check=True)
-    return folder, values(done.stdout, "saved")
+    return folder, values(alone("pretrained.py", "--folder", str(folder), "--seed", "7"), "saved")
 
 
 def values(said: str, when: str) -> dict[str, str]:

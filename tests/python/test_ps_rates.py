@@ -3,16 +3,14 @@ process would, each rate and schedule from a server that has it.
 
 One trainer and small numbers (jobs/rates.py): sync or not, what is saved is bit by bit what one process saves."""
 
-import os
 import pickle
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster import JOBS, Job
+from cluster import JOBS, Job, alone
 
 sys.path.insert(0, str(JOBS))
 import rates  # noqa: E402
@@ -20,17 +18,16 @@ import rates  # noqa: E402
 SIZES = pytest.mark.parametrize("servers, mode", [(2, []), (3, ["--async"])], ids=["2 servers", "3 servers, async"])
 
 
-def alone(out: Path, *options: str) -> Path:
+def of_one(out: Path, *options: str) -> Path:
     out.mkdir()
-    command = [sys.executable, str(JOBS / "rates.py"), "single", "--out", str(out), *options]
-    subprocess.run(command, check=True, timeout=60, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    alone("rates.py", "--out", str(out), *options)
     return out
 
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory):
     """What one process gives with these options."""
-    return cache(lambda *options: alone(tmp_path_factory.mktemp("one") / "out", *options))
+    return cache(lambda *options: of_one(tmp_path_factory.mktemp("one") / "out", *options))
 
 
 def of_job(out: Path, servers: int, *options: str) -> Path:
@@ -66,7 +63,7 @@ def test_a_trainer_saves_and_fetches_what_one_process_would(tmp_path, one, kind,
 @pytest.mark.parametrize("kind", ["powers", "schedule first"])
 def test_one_process_goes_on_from_what_a_trainer_saved(tmp_path, one, kind, how):
     saved = of_job(tmp_path / "job", 2, "--kind", kind)
-    got = alone(tmp_path / "rest", "--kind", kind, "--load", str(saved), "--how", how)
+    got = of_one(tmp_path / "rest", "--kind", kind, "--load", str(saved), "--how", how)
     assert_same(got, one("--kind", kind, "--load", str(one("--kind", kind)), "--how", how))
 
 

@@ -9,14 +9,12 @@ import os
 import random
 import re
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster import JOBS, Job, Process
+from cluster import Job, Process, alone
 from test_ps_files import ended_by_sigterm
 from test_ps_prepare import OPTIONS, Hand, last_log, records, same
 
@@ -121,8 +119,7 @@ def test_a_folder_that_the_job_wrote_later_counts_once(tmp_path):
     model = tmp_path / "model"
 
     def write_model(steps: int) -> None:
-        command = [sys.executable, str(JOBS / "equality.py"), "single", *UNSEEDED, "--steps", str(steps), "--save", str(model)]
-        subprocess.run(command, check=True, timeout=60)
+        alone("equality.py", *UNSEEDED, "--steps", str(steps), "--save", str(model))
 
     with Job(1, 1, env=log_env(tmp_path / "ps")) as job:
         write_model(1)
