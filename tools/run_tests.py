@@ -25,12 +25,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from test_schedule import Schedule, read_times, write_times
-from test_task import ROOT, UNKNOWN, Task
+from test_task import ROOT, UNKNOWN, Nursery, Task
 
 BUILD = ROOT / "build"
 TIMES = ROOT / "tools" / "test_times"
 PART_S = 45  # a file of tests that takes longer is run in parts
 REPORT = BUILD / "pytest.xml"
+PYTEST = ROOT / "tools" / "test_pytest.py"
+# What pytest loads when it begins, and numpy, which nearly all files of tests need.
+LOADED = ("pytest", *(f"_pytest.{name}" for name in (
+    "faulthandler", "helpconfig", "junitxml", "pastebin", "setuponly", "setupplan", "skipping", "stepwise", "threadexception",
+    "tracemalloc", "unittest", "unraisableexception", "warnings")), "numpy", "numpy.random", "zipfile", "ctypes", "difflib")
 PYTHON_LIMIT_S = 2400  # for one file of tests: several times what the longest takes
 SOAK_LIMIT_S = 5400  # for one of long tests
 fuzz_seconds = 10  # for each target
@@ -175,8 +180,12 @@ def stage_extension() -> list[Task]:
     """Python tests of ops and random Programs, with the address and undefined-behaviour sanitizers"""
     made = sanitized_build()
     settings = {"PADDLE_PROGRAMS_SECONDS": "20", "PADDLE_HOSTILE_SECONDS": "20"}
-    return [made, *(task for path in SANITIZED_TESTS for task in file_tasks("extension", path, [made], lambda: {
-        "prefix": tuple(fixed_addresses()), "env": sanitized_python() | settings}))]
+
+    def options() -> dict:
+        env = sanitized_python() | settings
+        return {"nursery": nursery(tuple(fixed_addresses()), tuple(env.items())), "env": env}
+
+    return [made, *(task for path in SANITIZED_TESTS for task in file_tasks("extension", path, [made], options))]
 
 
 def sanitized_build() -> Task:
@@ -231,10 +240,18 @@ def run_fuzzer(task: Task, folder: Path, target: str) -> Count:
 def stage_python() -> list[Task]:
     """Python tests"""
     files = sorted((ROOT / "tests" / "python").glob("test_*.py"))
-    return [task for path in files for task in file_tasks("python", str(path.relative_to(ROOT)), [])]
+    return [task for path in files
+            for task in file_tasks("python", str(path.relative_to(ROOT)), [], lambda: {"nursery": nursery()})]
 
 
-def file_tasks(stage: str, path: str, after: list[Task], options: Callable[[], dict] = dict) -> list[Task]:
+@functools.cache
+def nursery(prefix: tuple[str, ...] = (), env: tuple[tuple[str, str], ...] = ()) -> Nursery:
+    """Where pytest has been loaded: each file of tests has a child of it, which is there in a fifth of the time. The package is not
+    loaded there: what is forked after that runs ops on one thread."""
+    return Nursery(*LOADED, prefix=prefix, env=dict(env), start_new_session=True)  # Ctrl-C is not for it
+
+
+def file_tasks(stage: str, path: str, after: list[Task], options: Callable[[], dict]) -> list[Task]:
     """Runs of the tests of a file; one that takes long is run in parts, side by side."""
     name = f"{stage}/{Path(path).name}"
     parts = 1 + int(times.get(name, UNKNOWN)[0] / PART_S)
@@ -301,10 +318,14 @@ def span(values: list[str]) -> str:
 
 
 def run_pytest(task: Task, *words: str, prefix: tuple[str, ...] = (), report: Path = REPORT, limit: float = PYTHON_LIMIT_S,
-               **options) -> Count:
+               nursery: Nursery | None = None, **options) -> Count:
     """Runs a file of tests within the limit. One that has nothing to run, not even something to skip, is a failure."""
     report.unlink(missing_ok=True)
-    status = task.call([*prefix, sys.executable, "-m", "pytest", *words, f"--junitxml={report}"], limit, **options)
+    words = (*words, f"--junitxml={report}", "-p", "no:logging", "-p", "no:cacheprovider")  # for each test they take time
+    if nursery:
+        status = task.fork(nursery, PYTEST, words, options.get("env", dict(os.environ)), limit)
+    else:
+        status = task.call([*prefix, sys.executable, PYTEST, *words], limit, **options)
     if status is None:
         task.say(f"{' '.join(words)}: not done after {limit:.0f} s")
         return Count(failed=1)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +15,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from clusters.nursery import Child, Nursery  # noqa: E402
+
 UNKNOWN = (10.0, 10.0)
 stop = threading.Event()  # when set, all commands are ended
 
@@ -44,6 +50,8 @@ class Task:
         return min(max(self.expected[1] / max(self.expected[0], 0.1), 0.05), 1.0)
 
     def say(self, *words) -> None:
+        if self.output and self.output.seekable():
+            self.output.seek(0, os.SEEK_END)  # children of a nursery have written there
         print(*words, file=self.output, flush=True)
 
     def call(self, command: list, seconds: float = float("inf"), **options) -> int | None:
@@ -52,10 +60,24 @@ class Task:
         self.say("$", *command)
         process = subprocess.Popen([str(word) for word in command], cwd=options.pop("cwd", ROOT), start_new_session=True,
                                    stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT, **options)
+        handle = os.pidfd_open(process.pid)
         try:
-            if not ends(process, seconds):
+            return self.watch(process, handle, seconds)
+        finally:
+            os.close(handle)
+
+    def fork(self, nursery: Nursery, script: Path, words: list, env: dict[str, str], seconds: float = float("inf")) -> int | None:
+        """The same for a script that a child of the nursery runs."""
+        self.say("$", sys.executable, script, *words)
+        argv = [str(word) for word in (script, *words)]
+        child = nursery.start(argv, env, f"/proc/{os.getpid()}/fd/{self.output.fileno()}", cwd=str(ROOT))
+        return self.watch(child, child.handle, seconds)
+
+    def watch(self, process: subprocess.Popen | Child, handle: int, seconds: float) -> int | None:
+        try:
+            if not ends(handle, seconds):
                 process.send_signal(signal.SIGABRT)  # pytest shows where it is
-                ends(process, 10)
+                ends(handle, 10)
                 return None
             return self.reap(process)
         finally:
@@ -63,20 +85,25 @@ class Task:
                 os.killpg(process.pid, signal.SIGKILL)
                 self.reap(process)
 
-    def reap(self, process: subprocess.Popen) -> int:
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        self.cpu += used.ru_utime + used.ru_stime
+    def reap(self, process: subprocess.Popen | Child) -> int:
+        if isinstance(process, Child):
+            process.wait()
+            self.cpu += process.cpu
+        else:
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.cpu += used.ru_utime + used.ru_stime
         return process.returncode
 
 
-def ends(process: subprocess.Popen, seconds: float) -> bool:
-    """Whether it ends in that time. It is still to be waited for."""
+def ends(handle: int, seconds: float) -> bool:
+    """Whether a process ends in that time. It is still to be waited for."""
     end = time.monotonic() + seconds
-    while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
+    waits = select.poll()
+    waits.register(handle, select.POLLIN)
+    while not waits.poll(200):
         if stop.is_set():
             raise Stopped
         if time.monotonic() > end:
             return False
-        time.sleep(0.02)
     return True

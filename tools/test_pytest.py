@@ -1,0 +1,9 @@
+"""Runs pytest as `python -m pytest` does. A script of its own, which a child of a nursery can run (test_task.py)."""
+
+import os
+import sys
+
+import pytest
+
+sys.path[0] = os.getcwd()
+sys.exit(pytest.console_main())
