@@ -3,6 +3,7 @@
 #ifndef NET_PEER_H
 #define NET_PEER_H
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -48,23 +49,48 @@ enum { TYPE_DATA = 16, TYPE_ECHO = 17, TYPE_BYE = 18, PATIENCE_S = 240 };
         if (ok_status != PD_OK) fail_msg("%s: %s: %s", #call, pd_status_name(ok_status), pd_error());        \
     } while (0)
 
+enum { TURN = 1 << 17 }; /* the bytes come again after so many */
+
 static inline uint8_t byte_at(uint64_t seed, size_t i)
 {
     return (uint8_t)((seed + i) * 131 + ((seed + i) >> 9) * 7);
 }
 
+static uint8_t turn[TURN];
+
+static inline void make_turn(void)
+{
+    for (size_t i = 0; i < TURN; i++)
+        turn[i] = byte_at(0, i);
+}
+
+/* Where in a turn the bytes of a seed go on behind `at`, and how many of the rest are there in one piece:
+ * byte by byte the sanitizers would take most of the time of a test. */
+static inline const uint8_t *turn_at(uint64_t seed, size_t at, size_t rest, size_t *piece)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_turn);
+    size_t begin = (size_t)((seed + at) % TURN);
+    *piece = rest < TURN - begin ? rest : TURN - begin;
+    return turn + begin;
+}
+
 static inline uint8_t *make_bytes(uint64_t seed, size_t n)
 {
     uint8_t *bytes = malloc(n ? n : 1);
-    for (size_t i = 0; i < n; i++)
-        bytes[i] = byte_at(seed, i);
+    for (size_t i = 0, piece; i < n; i += piece) {
+        const uint8_t *from = turn_at(seed, i, n - i, &piece);
+        memcpy(bytes + i, from, piece);
+    }
     return bytes;
 }
 
 static inline int bytes_are_right(uint64_t seed, const uint8_t *bytes, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (bytes[i] != byte_at(seed, i)) return 0;
+    for (size_t i = 0, piece; i < n; i += piece) {
+        const uint8_t *from = turn_at(seed, i, n - i, &piece);
+        if (memcmp(bytes + i, from, piece) != 0) return 0;
+    }
     return 1;
 }
 
