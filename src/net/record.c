@@ -336,7 +336,7 @@ static pd_status keep(struct record_pipe *pipe, const uint8_t *bytes, size_t n)
         return PD_OK;
     }
     PD_TRY(keep_room(pipe, n));
-    memmove(pipe->kept, bytes, n);
+    if (bytes != pipe->kept) memmove(pipe->kept, bytes, n); /* a large record comes in many pieces */
     pipe->kept_n = n;
     return PD_OK;
 }
