@@ -105,9 +105,11 @@ def fixed_addresses() -> list[str]:
 def build(task: Task, folder: Path, *settings: str, targets: tuple[str, ...] = ("pd_tests",)) -> Count:
     """Configures a build folder the first time, and builds its tests or other targets: nothing to count where that works.
 
-    One file at a time: other tasks run beside it.
+    One file at a time: other tasks run beside it. Where there is ccache, what it knows is not compiled again.
     """
     if not (folder / "CMakeCache.txt").exists():
+        if shutil.which("ccache") and "CMAKE_C_COMPILER_LAUNCHER" not in os.environ:
+            settings = ("-DCMAKE_C_COMPILER_LAUNCHER=ccache", *settings)
         status = task.call(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DWITH_TESTING=ON",
                             "-DWITH_PYTHON=OFF", f"-DPython_EXECUTABLE={sys.executable}", "--log-level=WARNING",
                             *settings])

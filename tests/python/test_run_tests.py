@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import run_tests as runner  # noqa: E402
 import test_schedule as schedule  # noqa: E402
-from test_task import Task, stop  # noqa: E402
+from test_task import Nursery, Task, stop  # noqa: E402
 
 
 def a_task(**options) -> Task:
@@ -27,13 +27,30 @@ def counts(folder: Path, text: str, *words: str, **options) -> tuple[int, int, i
     return count.passed, count.failed, count.skipped
 
 
-def test_what_a_file_counts(tmp_path):
+@pytest.fixture(scope="module", params=["command", "child"])
+def nursery(request):
+    """None: pytest is a command; or where it comes from."""
+    if request.param == "command":
+        yield None
+        return
+    with Nursery("pytest") as made:
+        yield made
+
+
+def test_what_a_file_counts(tmp_path, nursery):
     good, bad = "def test_good(): pass\n", "def test_bad(): assert 0\n"
-    assert counts(tmp_path, good) == (1, 0, 0)
-    assert counts(tmp_path, good + bad) == (1, 1, 0)
-    assert counts(tmp_path, "import pytest\npytest.skip('not here', allow_module_level=True)\n") == (0, 0, 1)
-    assert counts(tmp_path, "") == (0, 1, 0)
-    assert counts(tmp_path, "def testing(: pass\n")[1] == 1
+    assert counts(tmp_path, good, nursery=nursery) == (1, 0, 0)
+    assert counts(tmp_path, good + bad, nursery=nursery) == (1, 1, 0)
+    skips = "import pytest\npytest.skip('not here', allow_module_level=True)\n"
+    assert counts(tmp_path, skips, nursery=nursery) == (0, 0, 1)
+    assert counts(tmp_path, "", nursery=nursery) == (0, 1, 0)
+    assert counts(tmp_path, "def testing(: pass\n", nursery=nursery)[1] == 1
+
+
+def test_a_child_dies_and_the_next_one_runs(tmp_path):
+    with Nursery("pytest") as nursery:
+        assert counts(tmp_path, "import os\ndef test_it(): os.abort()\n", nursery=nursery) == (0, 1, 0)
+        assert counts(tmp_path, "def test_it(): pass\n", nursery=nursery) == (1, 0, 0)
 
 
 def test_the_parts_of_a_file_are_the_file(tmp_path):
@@ -43,8 +60,8 @@ def test_the_parts_of_a_file_are_the_file(tmp_path):
     assert [counts(tmp_path, text, f"--part={part}/3")[:2] for part in (1, 2, 3)] == [(3, 0), (2, 0), (2, 0)]
 
 
-def test_a_file_that_hangs_is_a_failure(tmp_path):
-    assert counts(tmp_path, "import time\ndef test_long(): time.sleep(1000)\n", limit=2) == (0, 1, 0)
+def test_a_file_that_hangs_is_a_failure(tmp_path, nursery):
+    assert counts(tmp_path, "import time\ndef test_long(): time.sleep(1000)\n", limit=2, nursery=nursery) == (0, 1, 0)
 
 
 def runs(pid: int) -> bool:
@@ -70,6 +87,20 @@ def test_the_processor_time_of_a_command_counts():
     code = "import subprocess, sys, time\nwhile time.process_time() < 0.3: pass\nif sys.argv[1:]: subprocess.run(sys.argv[1:])"
     task.call([sys.executable, "-c", code, sys.executable, "-c", code])
     assert task.cpu >= 0.6
+
+
+def test_that_of_a_child_counts_too_and_what_it_says_is_shown(tmp_path):
+    """Behind what was said before, and before what is said later."""
+    task, script = a_task(), tmp_path / "script.py"
+    script.write_text("import sys, time\nwhile time.process_time() < 0.3: pass\nprint(*sys.argv[1:])\nsys.exit(7)\n")
+    with open(tmp_path / "output", "w+") as task.output, Nursery("json") as nursery:
+        task.say("before")
+        assert task.fork(nursery, script, ["it", "says"], {}) == 7
+        task.say("later")
+        task.output.seek(0)
+        lines = task.output.read().splitlines()
+    assert lines[0] == "before" and lines[2:] == ["it says", "later"], lines
+    assert task.cpu >= 0.2
 
 
 def run_all(tasks: list[Task], times: dict[str, tuple[float, float]]) -> list[str]:
