@@ -6,4 +6,4 @@ import sys
 import pytest
 
 sys.path[0] = os.getcwd()
-sys.exit(pytest.console_main())
+sys.exit(pytest.main())
