@@ -52,7 +52,8 @@ def by_fleet(role, index, work, endpoints, trainers, strategy):
     from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import StrategyFactory
 
     who = role_maker.Role.SERVER if role == "server" else role_maker.Role.WORKER
-    fleet.init(role_maker.UserDefinedRoleMaker(current_id=index, role=who, worker_num=trainers, server_endpoints=endpoints.split(",")))
+    servers = endpoints.split(",")
+    fleet.init(role_maker.UserDefinedRoleMaker(current_id=index, role=who, worker_num=trainers, server_endpoints=servers))
     if strategy == "geo":
         made = StrategyFactory.create_geo_strategy(100)
     else:
