@@ -8,9 +8,11 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/rng.h"
@@ -27,6 +29,8 @@ enum {
     SWEEP_MS = 50,
     ACCEPT_AT_ONCE = 64,
     PORTS_TRIED = 8,
+    TAKEN_MS = 1000, /* so long a port may be taken by what a killed server leaves */
+    TAKEN_LOOK_MS = 20,
     WARN_EVERY_MS = 1000,
     FILES_MOST = 512,  /* descriptors that sockets leave, when there are enough */
     SURPLUS_MOST = 16, /* clients at once that use one of these to hear why they are refused */
@@ -226,6 +230,16 @@ static int bind_each(const struct pd_endpoint *endpoint, int count, struct socka
     return is_taken ? EADDRINUSE : first_error;
 }
 
+/* Waits a moment, for TAKEN_MS in all. A process that was killed may have a child that was forked this instant
+ * (the writer of a snapshot) and has the port until it runs for the first time: who is started again at once
+ * need not fail for that. */
+static int is_worth_waiting(int64_t since)
+{
+    if ((pd_clock_ns() - since) / 1000000 >= TAKEN_MS) return 0;
+    nanosleep(&(struct timespec){.tv_nsec = TAKEN_LOOK_MS * 1000000}, NULL);
+    return 1;
+}
+
 /* Binds what the endpoint names: both addresses of "localhost", the wildcard of IPv6 (which takes IPv4 too)
  * or of IPv4. A port that the system chose for the first address may be taken at the second one: then
  * another. */
@@ -233,11 +247,14 @@ static pd_status bind_all(const char *text, const struct pd_endpoint *endpoint, 
 {
     struct sockaddr_storage addresses[ADDRESSES];
     socklen_t lengths[ADDRESSES];
-    int count, error = EADDRINUSE;
+    int count, error;
+    int64_t since = pd_clock_ns();
     pd_status status = pd_endpoint_resolve(endpoint, 1, ADDRESSES, addresses, lengths, &count);
     if (status != PD_OK) return pd_fail(status, "cannot listen on %s: %s", text, pd_error());
-    for (int i = 0; i < (endpoint->port ? 1 : PORTS_TRIED) && error == EADDRINUSE; i++)
+    int tried = 0;
+    do
         error = bind_each(endpoint, count, addresses, lengths, fds, n, port);
+    while (error == EADDRINUSE && (endpoint->port ? is_worth_waiting(since) : ++tried < PORTS_TRIED));
     return error ? cannot_listen(text, *port, error) : PD_OK;
 }
 

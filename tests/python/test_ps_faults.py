@@ -5,8 +5,10 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -597,6 +599,17 @@ def test_two_servers_on_one_port():
         second = job.start("server", 0, *LONG)
         assert second.end(20) == 1
         assert job.endpoints[0].split(":")[1] in second.output() and str(first.pid) in second.output()
+
+
+def test_a_port_that_a_killed_server_still_has_for_a_moment():
+    """A child that it forked in its last moment has its sockets until it runs for the first time."""
+    with Job(1, 1) as job, socket.socket() as left:
+        left.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        left.bind(("127.0.0.1", int(job.endpoints[0].split(":")[1])))
+        left.listen()
+        threading.Timer(0.4, left.close).start()
+        job.start_all(*LONG, "--steps", "5")
+        job.end(30)
 
 
 @pytest.mark.parametrize("secret, says", [("wrong", "secret"), ("", "secret")])
