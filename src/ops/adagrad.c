@@ -28,7 +28,7 @@ const struct pd_op pd_op_adagrad = {
     .inputs = inputs,
     .outputs = outputs,
     .attrs = (const struct pd_attr_def[]){PD_DEF_FLOAT("epsilon", 1e-6f), {0}},
-    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER | PD_OP_ELEMENTWISE,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER | PD_OP_ELEMENTWISE | PD_OP_OWN_ROWS,
     .infer = infer,
     .run = adagrad_run,
 };

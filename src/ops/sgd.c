@@ -92,7 +92,7 @@ const struct pd_op pd_op_sgd = {
     .inputs =
         (const struct pd_slot_def[]){{"Param", 0}, {"LearningRate", PD_SLOT_OWN_TYPE}, {"Grad", 0}, {0}},
     .outputs = (const struct pd_slot_def[]){{"ParamOut", 0}, {0}},
-    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER | PD_OP_ELEMENTWISE,
+    .flags = PD_OP_NO_GRAD | PD_OP_ON_SERVER | PD_OP_ELEMENTWISE | PD_OP_OWN_ROWS,
     .infer = sgd_infer,
     .run = sgd_run,
 };

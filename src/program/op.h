@@ -66,6 +66,9 @@ enum pd_op_flag {
     PD_OP_SENDS = 512,
     /* Reads of its inputs without data what lies on servers: what is here of them is not used. */
     PD_OP_ASKS = 1024,
+    /* An update by a sparse gradient changes only the rows that it names. (With lazy_mode, where an op has
+     * it, also without this flag.) */
+    PD_OP_OWN_ROWS = 2048,
 };
 
 /* Output `out` may use the memory of input `in` when that input is not needed afterwards. With `view` the

@@ -156,7 +156,8 @@ static pd_status serve(const struct pd_run *r, const struct pd_server_config *co
 pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
 {
     const struct pd_attr *grads = pd_ps_attr(r, "grad_to_block_id"), *servers = pd_ps_attr(r, "endpoints"),
-                         *slices = pd_ps_attr(r, "slices"), *lines = pd_ps_attr(r, "job");
+                         *slices = pd_ps_attr(r, "slices"), *lines = pd_ps_attr(r, "job"),
+                         *hashed = pd_ps_attr(r, "hashed_tables");
     struct pd_durable_config durable;
     struct pd_server_config config = {
         .endpoint = pd_ps_attr(r, "endpoint")->s,
@@ -166,6 +167,8 @@ pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
         .lr_block = pd_ps_attr(r, "lr_decay_block_id")->i,
         .prepare_block = pd_ps_attr(r, "prepare_block_id")->i,
         .durable = &durable,
+        .n_hashed = hashed->n,
+        .hashed = hashed->strings,
         .n_lines = lines->n,
         .lines = lines->strings,
         .wants_end = wants_end,

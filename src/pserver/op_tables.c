@@ -148,6 +148,7 @@ const struct pd_op pd_op_listen_and_serv = {
                                           PD_DEF_INT("lr_decay_block_id", -1),
                                           PD_DEF_INT("prepare_block_id", -1),
                                           PD_DEF_STRINGS("slices"),
+                                          PD_DEF_STRINGS("hashed_tables"),
                                           PD_DEF_STRING("placing", ""),
                                           PD_DEF_STRINGS("job"),
                                           PD_DEF_INT("rpc_get_thread_num", 1),

@@ -16,6 +16,7 @@
 #include "pserver/server/first_link.h"
 #include "pserver/server/order.h"
 #include "pserver/server/sums.h"
+#include "pserver/shard/table_hashed.h"
 #include "pserver/store/durable.h"
 #include "pserver/store/save_part.h"
 
@@ -122,6 +123,7 @@ static pd_status copy_config(struct pd_server *s, const struct pd_server_config 
 {
     s->config = *config;
     s->config.grads = NULL;
+    s->config.hashed = NULL;
     s->config.lines = NULL;
     if (config->n_lines) pd_job_text_pack(config->n_lines, config->lines, &s->job_text);
     s->config.endpoint = pd_strdup_some(config->endpoint);
@@ -143,7 +145,34 @@ static const char *param_of(const struct pd_program *program, int block)
     return NULL;
 }
 
-static pd_status add_grad(struct pd_server *s, const struct pd_server_grad *grad, int lane)
+/* The settings of a table of rows by id; NULL: it is a variable. */
+static const char *hashed_as(const struct pd_server_config *config, const char *name)
+{
+    size_t length = strlen(name);
+    for (int i = 0; i < config->n_hashed; i++)
+        if (strncmp(config->hashed[i], name, length) == 0 && strchr("\t", config->hashed[i][length]))
+            return config->hashed[i];
+    return NULL;
+}
+
+static pd_status make_table(struct pd_server *s, const struct pd_server_config *config,
+                            const struct pd_server_grad *grad, const char *name, struct pd_value *param,
+                            struct pd_table **out)
+{
+    struct pd_rule *rule = NULL;
+    const char *hashed = hashed_as(config, name);
+    if (hashed) {
+        struct pd_hashed_options options;
+        PD_TRY(pd_hashed_options_read(hashed, &options));
+        PD_TRY(pd_rule_new_of_rows(&s->engine, grad->block, grad->name, &rule));
+        return pd_table_hashed_new(&s->engine, name, param, rule, &options, out);
+    }
+    if (s->config.prepare_block < 0) PD_TRY(pd_rule_new(&s->engine, grad->block, grad->name, &rule));
+    return pd_table_of_value(name, param, rule, out);
+}
+
+static pd_status add_grad(struct pd_server *s, const struct pd_server_config *config,
+                          const struct pd_server_grad *grad, int lane)
 {
     const struct pd_program *program = s->engine.program;
     const char *name = param_of(program, grad->block);
@@ -157,12 +186,10 @@ static pd_status add_grad(struct pd_server *s, const struct pd_server_grad *grad
                        name);
     const struct pd_var *var = pd_block_find(pd_program_block(program, 0), grad->name);
     struct pd_unit_spec spec = {.grad = grad->name, .block = grad->block, .parts = grad->parts};
-    struct pd_rule *rule = NULL;
     int number;
     spec.adds = pd_rule_adds(&s->engine, s->config.prepare_block, grad->block, grad->name);
     spec.is_rows = var && var->meta.kind == PD_KIND_SELECTED_ROWS;
-    if (s->config.prepare_block < 0) PD_TRY(pd_rule_new(&s->engine, grad->block, grad->name, &rule));
-    PD_TRY(pd_table_of_value(name, param, rule, &spec.table));
+    PD_TRY(make_table(s, config, grad, name, param, &spec.table));
     PD_TRY(pd_shard_add(s->lanes[lane].shard, &spec, &number));
     return pd_known_names_add(&s->names, program, grad->name, name, pd_program_block(program, grad->block),
                               lane, number);
@@ -315,7 +342,7 @@ static pd_status start(struct pd_server *s, const struct pd_server_config *confi
     size_t bytes[PD_FLAG_MOST_ps_loops] = {0};
     for (int i = 0; i < config->n_grads; i++) {
         int lane = lightest(bytes, s->n_lanes);
-        PD_TRY(add_grad(s, &config->grads[i], lane));
+        PD_TRY(add_grad(s, config, &config->grads[i], lane));
         bytes[lane] += bytes_of(&s->engine, &config->grads[i]);
     }
     pd_known_names_close(&s->names, s->engine.program, s->job_text.n);

@@ -31,6 +31,8 @@ struct pd_server_config {
     int servers; /* of the job */
     int n_grads;
     const struct pd_server_grad *grads;
+    int n_hashed; /* tables of rows by id, each as pd_hashed_options_read takes it */
+    const char *const *hashed;
     int lr_block, prepare_block; /* -1: none */
     int loops;                   /* 0: chosen by size and cores */
     enum pd_loss_policy on_loss;

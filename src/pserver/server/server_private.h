@@ -28,6 +28,7 @@ struct served {
     char *name;
     struct pd_value *value; /* of the scope; borrowed */
     struct pd_table *table; /* what it is; NULL: a value that trainers only read */
+    struct pd_table *of;    /* that it is, or is a state of; NULL: none */
     int is_shared;          /* other lanes change it too, under `engine_lock` */
 };
 

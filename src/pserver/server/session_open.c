@@ -73,12 +73,9 @@ static int is_for_trainers(const struct pd_server *s, const char *name)
 }
 
 /* The value may also be a state of the unit's optimizer. */
-static struct pd_table *table_of(const struct lane *lane, const struct name_place *place,
-                                 const struct pd_value *value)
+static struct pd_table *table_of(const struct lane *lane, const struct name_place *place)
 {
-    struct pd_table *table =
-        place && place->unit >= 0 ? pd_shard_unit(lane->shard, place->unit)->table : NULL;
-    return table && table->value == value ? table : NULL;
+    return place && place->unit >= 0 ? pd_shard_unit(lane->shard, place->unit)->table : NULL;
 }
 
 static pd_status open_pull(struct session *session, const char *name, const struct claim *claim,
@@ -101,9 +98,11 @@ static pd_status open_pull(struct session *session, const char *name, const stru
     PD_TRY(check_claim(name, &value->tensor.meta, 0, claim));
     uintptr_t known = (uintptr_t)pd_map_get(&lane->served_at, name);
     if (!known) {
+        struct pd_table *of = table_of(lane, place);
         struct served served = {.name = pd_strdup(name),
                                 .value = value,
-                                .table = table_of(lane, place, value),
+                                .table = of && of->value == value ? of : NULL,
+                                .of = of,
                                 .is_shared = place && place->unit == PD_UNIT_SHARED};
         known = (uintptr_t)lane->served.n + 1;
         if (!served.name || !pd_map_set(&lane->served_at, name, (void *)known) ||

@@ -33,14 +33,28 @@ static pd_status open_folder(const struct session *session, const char *path, in
     return pd_value_file_folder(path, out);
 }
 
+/* Of a table that keeps its rows by itself, and its states. */
+static pd_status write_rows(int folder, const char *name, const struct served *served, const char *path,
+                            const struct pd_part *part)
+{
+    struct pd_value *rows;
+    PD_TRY(pd_value_new(PD_KIND_SELECTED_ROWS, &rows));
+    pd_status status = served->of->kind->save(served->of, served->value, rows);
+    if (status == PD_OK) status = pd_part_write(folder, name, rows, part, path);
+    pd_value_unref(rows);
+    return status;
+}
+
 static pd_status write_part(struct session *session, const struct served *served, const char *path,
                             const struct pd_part *part, int is_placed)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     int folder;
     PD_TRY(open_folder(session, path, &folder));
-    pd_status status = is_placed ? pd_part_place(folder, name, part, path)
-                                 : pd_part_write(folder, name, served->value, part, path);
+    int has_rows = served->of && served->of->kind->save && served->value->tensor.meta.rank > 1;
+    pd_status status = is_placed  ? pd_part_place(folder, name, part, path)
+                       : has_rows ? write_rows(folder, name, served, path, part)
+                                  : pd_part_write(folder, name, served->value, part, path);
     close(folder);
     return status;
 }

@@ -113,14 +113,17 @@ static void visit(void *arg)
 
 pd_status pd_lane_report_take(struct lane *lane, struct pd_lane_report *out)
 {
-    struct pd_lane_report r = {.is_known = 1, .parameters = pd_shard_units(lane->shard)};
+    struct pd_lane_report r = {.is_known = 1, .rows = -1, .parameters = pd_shard_units(lane->shard)};
     int64_t now = pd_clock_ns();
     int n = lane->server->config.trainers;
     struct timespec cpu;
     if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu) == 0)
         r.cpu_s = (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9;
-    for (int u = 0; u < r.parameters; u++)
-        r.bytes += pd_shard_unit(lane->shard, u)->table->kind->bytes(pd_shard_unit(lane->shard, u)->table);
+    for (int u = 0; u < r.parameters; u++) {
+        const struct pd_table *table = pd_shard_unit(lane->shard, u)->table;
+        r.bytes += table->kind->bytes(table);
+        if (table->kind->rows) r.rows = (r.rows < 0 ? 0 : r.rows) + table->kind->rows(table);
+    }
     r.step = pd_shard_step(lane->shard);
     r.repeated = pd_shard_repeated(lane->shard);
     r.held = pd_shard_held(lane->shard);

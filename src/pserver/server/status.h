@@ -39,6 +39,7 @@ struct pd_lane_report {
     int is_known; /* 0: the lane has not answered in time */
     int parameters;
     uint64_t bytes, step, repeated, refused;
+    int64_t rows;           /* of tables of rows by id; -1: there are none */
     uint64_t held;          /* bytes of room for dense gradients */
     double cpu_s, waited_s; /* the present step has waited so long for those that are late */
     PD_VEC(struct pd_trainer_report) trainers;

@@ -23,6 +23,7 @@ struct whole {
     double uptime_s, waited_s;
     int n_known, parameters, failed;
     uint64_t bytes, step, applied, repeated, refused, memory;
+    int64_t rows; /* of tables of rows by id; -1: there are none */
     double cpu_s;
     char failure[1024];
     PD_VEC(struct trainer_line) trainers;
@@ -83,6 +84,7 @@ static int join(struct whole *w)
     snprintf(w->failure, sizeof w->failure, "%s", s->failed ? s->failure_text : "");
     pthread_mutex_unlock(&s->lock);
     w->memory = resident_bytes();
+    w->rows = -1;
     for (int i = 0; i < s->n_lanes; i++) {
         const struct pd_lane_report *r = &w->lanes[i];
         if (!r->is_known) continue;
@@ -90,6 +92,7 @@ static int join(struct whole *w)
         if (r->waited_s > w->waited_s) w->waited_s = r->waited_s;
         w->parameters += r->parameters;
         w->bytes += r->bytes;
+        if (r->rows >= 0) w->rows = (w->rows < 0 ? 0 : w->rows) + r->rows;
         w->repeated += r->repeated;
         w->refused += r->refused;
         w->cpu_s += r->cpu_s;
@@ -177,12 +180,14 @@ static void write_json(const struct whole *w, const char *host, struct pd_buf *o
         out,
         "\"port\": %d, \"pid\": %d, \"incarnation\": \"%016llx\", \"uptime_s\": %.3f, "
         "\"memory_bytes\": %llu, \"cpu_s\": %.6f, \"step\": %llu, \"waited_s\": %.3f, "
-        "\"parameters\": {\"count\": %d, \"bytes\": %llu}, \"counters\": {\"steps_applied\": %llu, "
+        "\"parameters\": {\"count\": %d, \"bytes\": %llu, \"rows\": %lld}, \"counters\": {\"steps_applied\": "
+        "%llu, "
         "\"parts_repeated\": %llu, \"messages_refused\": %llu, \"connections_refused\": %llu}, \"loops\": [",
         pd_server_port(s), (int)getpid(), (unsigned long long)s->incarnation, w->uptime_s,
         (unsigned long long)w->memory, w->cpu_s, (unsigned long long)w->step, w->waited_s, w->parameters,
-        (unsigned long long)w->bytes, (unsigned long long)w->applied, (unsigned long long)w->repeated,
-        (unsigned long long)w->refused, (unsigned long long)pd_listener_refused(s->listener));
+        (unsigned long long)w->bytes, (long long)(w->rows < 0 ? 0 : w->rows), (unsigned long long)w->applied,
+        (unsigned long long)w->repeated, (unsigned long long)w->refused,
+        (unsigned long long)pd_listener_refused(s->listener));
     for (int i = 0; i < s->n_lanes; i++)
         put_lane(out, i, &w->lanes[i]);
     pd_buf_printf(out, "], \"trainers_expected\": %d, \"trainers\": [", s->config.trainers);
@@ -286,10 +291,12 @@ static void write_table(const struct whole *w, const char *host, struct pd_buf *
                   s->config.is_sync ? "sync" : "async", s->config.trainers,
                   s->config.trainers == 1 ? "" : "s");
     if (w->parameters || w->n_known < s->n_lanes) /* some may be in a loop that is busy */
-        pd_buf_printf(out, "%d parameter%s of %s\n", w->parameters, w->parameters == 1 ? "" : "s",
+        pd_buf_printf(out, "%d parameter%s of %s", w->parameters, w->parameters == 1 ? "" : "s",
                       size_text(w->bytes, a));
     else
-        pd_buf_text(out, "no parameters: a job of this size needs fewer servers\n");
+        pd_buf_text(out, "no parameters: a job of this size needs fewer servers");
+    if (w->rows >= 0) pd_buf_printf(out, ", %lld rows by id", (long long)w->rows);
+    pd_buf_text(out, "\n");
     if (w->failed) pd_buf_printf(out, "FAILED: %s\n", w->failure);
     pd_buf_printf(out, "step %llu is applied", (unsigned long long)w->step);
     write_waiting(w, out);

@@ -22,6 +22,13 @@ struct call {
     int n_views, n_args;
 };
 
+/* What a table that keeps its rows itself (table_hashed.c) has of the parameter, or of a state that has its
+ * rows: those that are being updated, gathered. */
+struct column {
+    struct pd_value *start; /* the scope's; of a state: the row that rows begin with */
+    struct pd_value *rows;
+};
+
 struct pd_rule {
     struct pd_step step;
     struct call update;
@@ -35,6 +42,8 @@ struct pd_rule {
      * gradients name its rows. row_step 0: a tensor, or rows in another order. */
     int64_t first_row, row_step;
     PD_VEC(int64_t) rows;
+    int has_columns; /* the first is the parameter's */
+    PD_VEC(struct column) columns;
     void *scratch;
     size_t scratch_size;
 };
@@ -96,9 +105,44 @@ void pd_rule_free(struct pd_rule *rule)
         rule->grad->rows.n = rule->grad->rows.cap = 0;
         pd_value_unref(rule->grad);
     }
+    for (int i = 0; i < rule->columns.n; i++)
+        pd_value_unref(rule->columns.at[i].rows);
+    pd_vec_free(&rule->columns);
     pd_free_aligned(rule->scratch);
     pd_vec_free(&rule->rows);
     pd_free(rule);
+}
+
+/* Has it a row for each of the parameter's? */
+static int is_column(const struct pd_rule *rule, const struct pd_value *value)
+{
+    const struct pd_meta *m = &value->tensor.meta, *p = &rule->param->tensor.meta;
+    int same = m->dtype == p->dtype && m->rank == p->rank && m->rank > 1;
+    for (int i = 1; i < m->rank && same; i++)
+        same = m->dim[i] == p->dim[i];
+    return same;
+}
+
+/* A column takes the place of the scope's variable. */
+static pd_status take_column(struct pd_rule *rule, struct pd_value **value)
+{
+    for (int i = 0; i < rule->columns.n; i++)
+        if (rule->columns.at[i].start == *value) {
+            *value = rule->columns.at[i].rows;
+            return PD_OK;
+        }
+    struct column c = {.start = *value};
+    const struct pd_meta *m = &(*value)->tensor.meta;
+    PD_TRY(pd_value_new(PD_KIND_TENSOR, &c.rows));
+    pd_status status =
+        pd_tensor_resize(&c.rows->tensor, m->dtype, 2, (int64_t[]){2, pd_meta_span(m, 1, m->rank)});
+    if (status == PD_OK && !pd_vec_push(&rule->columns, c)) status = pd_no_memory();
+    if (status != PD_OK) {
+        pd_value_unref(c.rows);
+        return status;
+    }
+    *value = c.rows;
+    return PD_OK;
 }
 
 /* The value an argument stands for while a part is updated. The parameter and state of its shape become
@@ -114,6 +158,7 @@ static pd_status bind_arg(struct pd_rule *rule, struct call *c, const struct pd_
     if (!whole || (!whole->tensor.data && size_of(engine, name, whole) != 1))
         return pd_fail(PD_NOT_FOUND,
                        "variable '%s' is not in the server's scope; run its startup program first", name);
+    if (rule->has_columns && is_column(rule, whole)) PD_TRY(take_column(rule, &whole));
     for (int i = 0; i < c->n_views; i++)
         if (c->views[i].whole == whole) {
             *out = c->views[i].part;
@@ -269,7 +314,8 @@ int pd_rule_has_row(const struct pd_rule *rule, int64_t row)
     return from >= 0 && from % rule->row_step == 0 && from / rule->row_step < rule->param->rows.n;
 }
 
-pd_status pd_rule_new(const struct pd_engine *engine, int block, const char *merged, struct pd_rule **out)
+static pd_status rule_new(const struct pd_engine *engine, int block, const char *merged, int has_columns,
+                          struct pd_rule **out)
 {
     const struct pd_block *b = pd_program_block(engine->program, block);
     int tail = 0;
@@ -290,7 +336,13 @@ pd_status pd_rule_new(const struct pd_engine *engine, int block, const char *mer
                          pd_opdesc_arg(op, 0, "Param"));
         goto fail;
     }
-    find_rows(rule);
+    rule->has_columns = has_columns;
+    if (has_columns) {
+        struct pd_value *param = rule->param;
+        if ((status = take_column(rule, &param)) != PD_OK) goto fail;
+    } else {
+        find_rows(rule);
+    }
     if ((status = pd_value_new(PD_KIND_TENSOR, &rule->grad)) != PD_OK) goto fail;
     if ((status = call_new(rule, op, engine, merged, &rule->update)) != PD_OK) goto fail;
     rule->n_tail = b->ops.n - tail;
@@ -310,6 +362,17 @@ pd_status pd_rule_new(const struct pd_engine *engine, int block, const char *mer
 fail:
     pd_rule_free(rule);
     return status;
+}
+
+pd_status pd_rule_new(const struct pd_engine *engine, int block, const char *merged, struct pd_rule **out)
+{
+    return rule_new(engine, block, merged, 0, out);
+}
+
+pd_status pd_rule_new_of_rows(const struct pd_engine *engine, int block, const char *merged,
+                              struct pd_rule **out)
+{
+    return rule_new(engine, block, merged, 1, out);
 }
 
 /* Points the views of whole-sized state at the part. */
@@ -405,6 +468,54 @@ static pd_status own_rows(struct pd_rule *rule, int64_t n, const int64_t **rows)
 int pd_rule_has_tail(const struct pd_rule *rule)
 {
     return rule->n_tail > 0;
+}
+
+/* ---- rows that a table keeps itself ---- */
+
+int pd_rule_columns(const struct pd_rule *rule)
+{
+    return rule->columns.n;
+}
+
+const struct pd_value *pd_rule_start(const struct pd_rule *rule, int column)
+{
+    return rule->columns.at[column].start;
+}
+
+int pd_rule_changes_all(const struct pd_rule *rule)
+{
+    const struct call *c = &rule->update;
+    for (int i = 0; c->run.op->attrs && c->run.op->attrs[i].name; i++)
+        if (strcmp(c->run.op->attrs[i].name, "lazy_mode") == 0 && c->attrs[i].b) return 0;
+    return !(c->run.op->flags & PD_OP_OWN_ROWS);
+}
+
+pd_status pd_rule_gather(struct pd_rule *rule, int64_t n, int column, void **out)
+{
+    struct pd_tensor *t = &rule->columns.at[column].rows->tensor;
+    PD_TRY(pd_tensor_resize(t, t->meta.dtype, 2, (int64_t[]){n, rule->width}));
+    *out = t->data;
+    return PD_OK;
+}
+
+pd_status pd_rule_gathered(struct pd_rule *rule, int is_given, int64_t n, const int64_t *rows,
+                           const void *grad, int is_last)
+{
+    struct pd_value *g = rule->grad, *param = rule->columns.at[0].rows;
+    rule->numel = pd_tensor_numel(&param->tensor);
+    rule->step.is_slice = is_given;
+    aim(rule, 0, rule->numel);
+    g->tensor.meta.kind = PD_KIND_SELECTED_ROWS;
+    g->tensor.meta.dtype = param->tensor.meta.dtype;
+    pd_meta_set_2d(&g->tensor.meta, n, rule->width);
+    g->tensor.data = (void *)grad;
+    g->rows.at = (int64_t *)rows;
+    g->rows.n = g->rows.cap = (int)n;
+    g->height = param->tensor.meta.dim[0];
+    pd_status status = run_update(rule, is_last);
+    g->rows.at = NULL;
+    g->rows.n = g->rows.cap = 0;
+    return status;
 }
 
 pd_status pd_rule_rows(struct pd_rule *rule, int is_given, int64_t n, const int64_t *rows, const void *grad)

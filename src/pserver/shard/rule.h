@@ -29,4 +29,21 @@ pd_status pd_rule_dense(struct pd_rule *rule, int64_t first, int64_t n, const vo
 pd_status pd_rule_rows(struct pd_rule *rule, int is_given, int64_t n, const int64_t *rows, const void *grad);
 int pd_rule_has_tail(const struct pd_rule *rule); /* are there such ops? */
 
+/* ---- rows that a table keeps itself ---- */
+
+/* A rule over rows that its caller gathers: of the parameter, and of each state that has its rows. The
+ * variables of the scope only say how wide they are. */
+pd_status pd_rule_new_of_rows(const struct pd_engine *engine, int block, const char *merged,
+                              struct pd_rule **out);
+/* How many such columns there are, the parameter's first; and the scope's variable of one. */
+int pd_rule_columns(const struct pd_rule *rule);
+const struct pd_value *pd_rule_start(const struct pd_rule *rule, int column);
+/* Does a step change rows, too, for which the gradient has nothing? */
+int pd_rule_changes_all(const struct pd_rule *rule);
+/* Room for n rows of a column: they are put there, and are there, changed, after pd_rule_gathered. */
+pd_status pd_rule_gather(struct pd_rule *rule, int64_t n, int column, void **out);
+/* As pd_rule_rows; `rows` count among those that were gathered. `is_last`: of the step. */
+pd_status pd_rule_gathered(struct pd_rule *rule, int is_given, int64_t n, const int64_t *rows,
+                           const void *grad, int is_last);
+
 #endif

@@ -10,6 +10,14 @@
 
 struct pd_table;
 
+/* Memory of a table that a snapshot has, as it is: `n` pieces of `size` bytes, called `what`. */
+struct pd_table_part {
+    const char *what;
+    const void *data;
+    int64_t n;
+    size_t size;
+};
+
 struct pd_table_kind {
     const char *name;
     /* Does a row below the table's height lie here? NULL: all do. */
@@ -28,6 +36,16 @@ struct pd_table_kind {
     /* Does a step without rows change it? NULL: no. */
     int (*ends_bare)(const struct pd_table *table);
     uint64_t (*bytes)(const struct pd_table *table); /* that it holds */
+    int64_t (*rows)(const struct pd_table *table);   /* that are there; NULL: its height */
+    /* What a snapshot keeps, from number 0 on, in this order; 0: there is no such part. They stay where they
+     * are until the next update. NULL: its value is all. */
+    int (*part)(const struct pd_table *table, int number, struct pd_table_part *out);
+    /* Takes up a part that this server, or another one of a former job, has kept. Rows that do not lie here
+     * are left out. */
+    pd_status (*load)(struct pd_table *table, const struct pd_table_part *part);
+    /* Its rows as selected rows, for a file: of the table or, where `of` is the variable of a state, of that.
+     * NULL: the variable is as it is. */
+    pd_status (*save)(const struct pd_table *table, const struct pd_value *of, struct pd_value *out);
     void (*free)(struct pd_table *table);
 };
 

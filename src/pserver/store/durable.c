@@ -71,6 +71,7 @@ static pd_status find_kept(struct pd_durable *d)
         const struct pd_var *var = block->vars.at[i];
         struct pd_value *value =
             pd_server_keeps(d->server, var) ? pd_engine_lasting(&d->server->engine, var->name) : NULL;
+        if (value && pd_tables_have(d->server, value)) continue;
         if (!value || (!value->tensor.data && !pd_schedule_writes(d->server, var->name)) ||
             (value->tensor.meta.kind != PD_KIND_TENSOR && !pd_value_is_rows(value)))
             continue;

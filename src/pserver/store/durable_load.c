@@ -73,7 +73,7 @@ static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapsh
         PD_TRY(check_rows(k, var));
         memcpy(k->value->tensor.data, var->data, (size_t)var->bytes);
     }
-    return PD_OK;
+    return pd_tables_load(d, snapshot);
 }
 
 /* The steps of this loop's trainers, where the snapshot tells them apart. */

@@ -185,6 +185,13 @@ void pd_durable_free_redo(struct pd_durable *durable);                      /* w
 /* durable_base.c: what was taken up becomes what this run goes on from: a snapshot, where the log has none
  * that it goes on from; and log files, or none. */
 pd_status pd_durable_settle(struct pd_durable *durable);
+/* durable_tables.c: what tables keep that are no variables. Is the value such a table's? */
+int pd_tables_have(const struct pd_server *server, const struct pd_value *value);
+int pd_tables_count(const struct pd_server *server); /* variables that a snapshot has of them */
+/* Those; `names` is memory for what they are called, and stays until the snapshot is prepared. */
+pd_status pd_tables_put(const struct pd_server *server, struct pd_snapshot_var *vars, struct pd_buf *names);
+/* Takes up what a snapshot has of them; one that is not there is an error. */
+pd_status pd_tables_load(const struct pd_durable *durable, const struct pd_snapshot *snapshot);
 /* durable_write.c */
 uint64_t pd_durable_id(const struct pd_durable *durable, uint64_t number); /* of a snapshot of this run */
 /* What is now, as the snapshot `number`, ready to be written: durable->writing. */

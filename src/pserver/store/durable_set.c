@@ -83,6 +83,10 @@ static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_se
             PD_TRY(pd_snapshot_set_read(set, whole, k->whole ? k->first_row : 0, rows, k->value->tensor.data,
                                         bytes));
     }
+    /* Rows by id: of all servers, those that lie here now. */
+    for (int i = 0; i < pd_snapshot_set_count(set); i++)
+        if (!pd_snapshot_is_hollow(pd_snapshot_set_at(set, i)))
+            PD_TRY(pd_tables_load(d, pd_snapshot_set_at(set, i)));
     return PD_OK;
 }
 

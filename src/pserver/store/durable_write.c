@@ -25,12 +25,14 @@ struct picture {
     struct pd_buf *texts;
     char (*keys)[24];
     int n_notes;
+    struct pd_buf names; /* of what tables keep */
 };
 
 static void picture_free(struct picture *p, size_t n_notes)
 {
     for (size_t i = 0; p->texts && i < n_notes; i++)
         pd_buf_free(&p->texts[i]);
+    pd_buf_free(&p->names);
     pd_free(p->texts);
     pd_free(p->notes);
     pd_free(p->keys);
@@ -38,8 +40,9 @@ static void picture_free(struct picture *p, size_t n_notes)
     pd_free(p->trainers);
 }
 
-static int take_vars(const struct pd_durable *d, struct pd_snapshot_var *vars)
+static pd_status take_vars(const struct pd_durable *d, struct picture *p, int *n_vars)
 {
+    struct pd_snapshot_var *vars = p->vars;
     int n = 0;
     for (int i = 0; i < d->kept.n; i++) {
         const struct kept *k = &d->kept.at[i];
@@ -55,7 +58,8 @@ static int take_vars(const struct pd_durable *d, struct pd_snapshot_var *vars)
                                            .whole_rows = k->whole_rows};
         memcpy(vars[n++].dim, t->meta.dim, sizeof vars->dim);
     }
-    return n;
+    *n_vars = n + pd_tables_count(d->server);
+    return pd_tables_put(d->server, vars + n, &p->names);
 }
 
 /* Where the next note's text is to be written. */
@@ -160,7 +164,8 @@ pd_status pd_durable_prepare(struct pd_durable *d, uint64_t number)
     size_t n_trainers = (size_t)s->config.trainers, n_notes = 3 * (size_t)s->n_lanes + 11;
     int n_servers;
     const char *const *servers = pd_durable_servers(d, &n_servers);
-    struct picture p = {.vars = pd_calloc((size_t)d->kept.n, sizeof *p.vars),
+    size_t most_vars = (size_t)d->kept.n + (size_t)pd_tables_count(s);
+    struct picture p = {.vars = pd_calloc(most_vars, sizeof *p.vars),
                         .trainers = pd_calloc(n_trainers, sizeof *p.trainers),
                         .notes = pd_calloc(n_notes, sizeof *p.notes),
                         .texts = pd_calloc(n_notes, sizeof *p.texts),
@@ -171,8 +176,9 @@ pd_status pd_durable_prepare(struct pd_durable *d, uint64_t number)
     if (status == PD_OK) status = take_sums(s, &p);
     if (status == PD_OK) status = take_schedule(s, &p);
     if (status == PD_OK) status = take_names(d, number, &p);
+    int n_vars = 0;
+    if (status == PD_OK) status = take_vars(d, &p, &n_vars);
     if (status == PD_OK) {
-        int n_vars = take_vars(d, p.vars);
         struct pd_snapshot_info info = {.step = number,
                                         .endpoint = s->config.endpoint,
                                         .n_servers = n_servers,
