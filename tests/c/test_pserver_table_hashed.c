@@ -66,7 +66,7 @@ struct site {
     int update, start;
 };
 
-static pd_value *add(struct site *s, const char *name, int rank, const int64_t *dims, float value)
+static void add(struct site *s, const char *name, int rank, const int64_t *dims, float value)
 {
     int64_t id;
     int existed;
@@ -84,7 +84,6 @@ static pd_value *add(struct site *s, const char *name, int rank, const int64_t *
         n *= dims[i];
     for (int64_t i = 0; i < n; i++)
         ((float *)tensor.data)[i] = value;
-    return held;
 }
 
 static void add_op(struct site *s, int block, const char *type, const struct optimizer *o)
@@ -117,7 +116,7 @@ static void add_op(struct site *s, int block, const char *type, const struct opt
     ok(pd_op_insert(op, block, -1, &id));
 }
 
-/* Of `rows` rows; 0: the table's first rows are not there, and states have the one that they begin with. */
+/* Of `rows` rows; 0: of the one that states begin with. */
 static void open_site(struct site *s, const struct optimizer *o, int64_t rows)
 {
     pd_prepared *plan;
@@ -126,11 +125,7 @@ static void open_site(struct site *s, const struct optimizer *o, int64_t rows)
     memset(s, 0, sizeof *s);
     ok(pd_program_create(&s->program));
     ok(pd_scope_create(NULL, &s->scope));
-    pd_value *w = add(s, "w", 2, all, 0);
-    if (!rows) {
-        pd_value_reset(w, PD_KIND_SELECTED_ROWS);
-        ok(pd_rows_resize(w, 0, INT64_MAX, PD_DTYPE_FP32, 2, (int64_t[]){0, WIDTH}));
-    }
+    add(s, "w", 2, all, 0);
     add(s, "rate", 1, &one, 0.1f);
     for (int i = 0; i < 4 && o->args[i].slot; i++)
         add(s, o->args[i].name, o->args[i].is_single ? 1 : 2, o->args[i].is_single ? &one : all,
@@ -453,10 +448,9 @@ static void test_other_servers(void **state)
     }
     /* By files: the parameter, and its state by another name. */
     struct site again;
-    struct pd_value *held;
-    pd_value *moments;
+    struct pd_value *held, *moments;
     open_site(&again, adagrad, 0);
-    held = pd_scope_find(again.scope, "w");
+    ok(pd_scope_var(again.scope, "w@ROWS", &held));
     ok(a->kind->save(a, pd_scope_find(one.scope, "w"), held));
     ok(pd_scope_var(again.scope, "m@ROWS", &moments));
     ok(a->kind->save(a, pd_scope_find(one.scope, "m"), moments));

@@ -32,6 +32,23 @@ def test_a_table_whose_rows_cannot_be_filled_alone():
         ps_simulation.Job(network(RULES["sgd"], is_distributed=True, start=start), 2, 2)
 
 
+def test_the_optimizer_of_a_distributed_table(programs, capsys):  # noqa: F811
+    """Its rows have the states; blocks say how rows are updated, and what they begin with (test_ps_hashed.py)."""
+    network(RULES["adam"], is_distributed=True)()
+    t = fluid.DistributeTranspiler()
+    t.transpile(0, pservers=SERVERS, trainers=2)
+    program = t.get_pserver_program(SERVERS.split(",")[1])
+    kinds = [[op.type for op in block.ops] for block in program.blocks]
+    assert ["sum", "scale", "adam"] in kinds and ["lookup_sparse_table"] not in kinds
+    serve = next(op for op in program.global_block().ops if op.type == "listen_and_serv")
+    (text,) = serve.attr("hashed_tables")
+    name, start, *where = text.split("\t")
+    assert name == "table" and where == ["first=1", f"step={len(SERVERS.split(','))}", "height=2000"]
+    (fill,) = program.block(int(start.removeprefix("start="))).ops
+    assert fill.output("Out") == ["table"] and list(fill.attr("shape")) == [1, 9] and fill.type == "uniform_random"
+    assert "only support sgd optimizer" not in capsys.readouterr().err
+
+
 def average(loss):
     fluid.optimizer.SGD(0.1).minimize(loss)
     fluid.optimizer.ModelAverage(0.2, min_average_window=2, max_average_window=4)

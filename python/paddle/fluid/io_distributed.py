@@ -153,11 +153,13 @@ def save(executor, folder: str | None, program: Program, chosen: list, filename:
         saving.fetch(folder, name, remote[name])
     is_in_parts = has_table and bool(states)
     if is_in_parts:
-        saving.notify(folder, table)
+        for name in (table, *program._parameters_on_pservers.table_states):
+            saving.notify(folder, name)
     elif has_table:
         saving.receive_table(table)
         saving.write(folder, table)
-    with io_table_parts.replaced(folder, [var.name for var in chosen], table if is_in_parts else None):
+    in_parts = (table, *program._parameters_on_pservers.table_states) if is_in_parts else ()
+    with io_table_parts.replaced(folder, [var.name for var in chosen], in_parts):
         saving.run(executor)
     return None
 
@@ -216,6 +218,9 @@ class _Saving:
         """A table whose row i is row i // n of server i % n."""
         if name in self.vars:
             return
+        if self.whole._parameters_on_pservers.is_hashed:
+            self._look_up_all(name)
+            return
         endpoints, var = self.whole._endpoints, self.whole.global_block().var(name)
         height, width = int(var.shape[0]), [int(side) for side in var.shape[1:]]
         longest = -(-height // len(endpoints))
@@ -231,8 +236,32 @@ class _Saving:
         flat = self._op("reshape", f"{name} (rows)", {"X": [mixed]}, shape=[longest * len(endpoints), *width])
         self.vars[name] = self._op("slice", name, {"Input": [flat]}, axes=[0], starts=[0], ends=[height])
 
+    def _look_up_all(self, name: str) -> None:
+        """A table whose rows are made when they are first trained: as trainers look them up, those that are not there too."""
+        var, endpoints = self.whole.global_block().var(name), list(self.whole._endpoints)
+        height, width = (int(side) for side in var.shape)
+        ends = []
+        for label, value in (("from", 0), ("to", height), ("by", 1)):
+            ends.append(self.block.create_var(name=f"{name} ({label})", shape=[1], dtype="int64", persistable=False))
+            self.block.append_op(type="fill_constant", outputs={"Out": [ends[-1]]},
+                                 attrs={"shape": [1], "dtype": VarType.INT64, "value": float(value)})
+        counted = self._op("range", f"{name} (numbers)", {"Start": [ends[0]], "End": [ends[1]], "Step": [ends[2]]})
+        ids = self._op("reshape", f"{name} (ids)", {"X": [counted]}, shape=[-1, 1])
+        asked, got = (
+            [self.block.create_var(name=f"{name} ({label} {i})", shape=[-1, side], dtype=dtype, persistable=False)
+             for i in range(len(endpoints))]
+            for label, side, dtype in (("asked of", 1, "int64"), ("got of", width, var.dtype))
+        )
+        self.block.append_op(type="split_ids", inputs={"Ids": [ids]}, outputs={"Out": asked},
+                             attrs={"table_name": name, "height": height})
+        self.block.append_op(type="prefetch", inputs={"X": asked}, outputs={"Out": got},
+                             attrs={"epmap": endpoints, "trainer_id": self._id(), "table_name": name})
+        self.vars[name] = self.block.create_var(name=name, shape=[height, width], dtype=var.dtype, persistable=False)
+        self.block.append_op(type="merge_ids", inputs={"Ids": [ids], "Rows": asked, "X": got},
+                             outputs={"Out": [self.vars[name]]})
+
     def notify(self, folder: str, table: str) -> None:
-        """Servers write their rows of the table."""
+        """Servers write their rows of the table, or of a state of its rows."""
         self.block.append_op(
             type="checkpoint_notify",
             attrs={
@@ -430,7 +459,11 @@ def load_server(executor, folder: str, program: Program, wanted: dict | None, fi
         executor.run(reading)
     table = program._distributed_lookup_table
     if table is not None and top.has_var(table) and (wanted is None or table in wanted):
-        io_table_parts.load_server(executor, folder, program, table)
+        if program._parameters_on_pservers.is_hashed:
+            for each in (table, *program._parameters_on_pservers.table_states):
+                io_table_parts.load_rows(executor, folder, program, each, table)
+        else:
+            io_table_parts.load_server(executor, folder, program, table)
 
 
 # ---- inference models ----

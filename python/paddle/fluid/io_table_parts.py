@@ -68,9 +68,9 @@ def table_parts(folder: str, table: str) -> list[Part]:
 
 
 @contextlib.contextmanager
-def replaced(folder: str, names: list, table: str | None = None) -> Iterator[None]:
-    """Around the saving of these variables: afterwards what it replaces goes. `table`: the one of them that servers
-    write in parts; the others are whole files.
+def replaced(folder: str, names: list, tables: tuple = ()) -> Iterator[None]:
+    """Around the saving of these variables: afterwards what it replaces goes. `tables`: those that servers write in parts;
+    the others are whole files.
 
     A whole table takes the place of older parts; parts, where all of them are to be seen here, that of an older whole
     table. What was not there before is another trainer's, which saves at the same time.
@@ -79,12 +79,13 @@ def replaced(folder: str, names: list, table: str | None = None) -> Iterator[Non
     def others(name: str) -> list[str]:
         """What the save of this variable takes the place of."""
         parts = _parts_in(os.path.join(folder, TABLES), name)
-        return [os.path.join(folder, name)] if name == table else [part.path for part in parts]
+        return [os.path.join(folder, name)] if name in tables else [part.path for part in parts]
 
+    names = list(dict.fromkeys([*names, *tables]))
     before = {path: _identity(path) for name in names for path in others(name)}
     yield
     for name in names:
-        if name == table and not _is_whole_set(_parts_in(os.path.join(folder, TABLES), name)):
+        if name in tables and not _is_whole_set(_parts_in(os.path.join(folder, TABLES), name)):
             continue
         for path in others(name):
             if before.get(path) is not None and _identity(path) == before[path]:
@@ -173,6 +174,41 @@ def load_server(executor, folder: str, program: Program, table: str) -> None:
 
     values = _while_they_stay(folder, table, read)
     rows.get_tensor().set(np.ascontiguousarray(values), core.CPUPlace())
+
+
+def load_rows(executor, folder: str, program: Program, name: str, table: str) -> None:
+    """Rows by id, of the table or of a state of its rows: those of all parts that lie on this server, or of a whole file. The
+    server takes them up when it begins to serve.
+    """
+    index, count = list(program._endpoints).index(program._ps_endpoint), len(program._endpoints)
+    origin = program._parameters_on_pservers.job.graph.vars[name]
+    shape = tuple(int(side) for side in origin.shape)
+
+    def read(parts: list[Part]) -> tuple[np.ndarray, np.ndarray]:
+        if not parts:
+            whole = _read_tensor(executor, os.path.join(folder, name))
+            check_shape(name, shape, whole.shape, repr(os.path.join(folder, name)))
+            wanted = np.arange(index, shape[0], count)
+            return wanted, whole[wanted]
+        _check_one_save(name, parts)
+        if parts[0].count and not _is_whole_set(parts):
+            raise core.FileError(
+                f"The files of the table {name!r} in {folder!r} are not all there{_lacking(parts)}. Each server wrote a part on "
+                "its own disk: put all of them into one folder."
+            )
+        found = [_read_rows(executor, name, shape, part) for part in parts]
+        numbers = np.concatenate([numbers for numbers, _ in found])
+        values = np.concatenate([values for _, values in found])
+        mine = numbers % count == index
+        if len(np.unique(numbers)) < len(numbers):
+            raise core.FileError(f"The files of the table {name!r} in {folder!r} have rows twice: they are of different saves.")
+        return numbers[mine], values[mine]
+
+    numbers, values = _while_they_stay(folder, name, read)
+    rows = global_scope().var(f"{name}@ROWS").get_selected_rows()
+    rows.set_rows(numbers.tolist())
+    rows.set_height(shape[0])
+    rows.get_tensor().set(np.ascontiguousarray(values.reshape(len(numbers), shape[1])), core.CPUPlace())
 
 
 def check_shape(name: str, shape: tuple, found: tuple, where: str) -> None:

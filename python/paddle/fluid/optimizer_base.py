@@ -253,16 +253,19 @@ class Optimizer(Shown):
         return list(target.ops)[start:]
 
     def _split_off_table(self, params_grads: list) -> tuple:
-        """Takes the parameter of a distributed lookup table out: servers update it, by plain SGD.
+        """Takes the parameter of a distributed lookup table out: no decay and no clip is for it, and an optimizer that is not
+        among TABLE_RULES leaves it to plain SGD.
 
-        Returns (the other pairs, the table's pair or None, its op or None).
+        Returns (the other pairs, the table's pair or None, its ops: none yet where this optimizer is for it too).
         """
         program = framework.default_main_program()
         name = _distributed_table(program)
         table = [pair for pair in params_grads if pair[0].name == name] if name else []
         if not table:
-            return params_grads, None, None
+            return params_grads, None, []
         param, grad = table[0]
+        if self.type != "sgd" and self.type in TABLE_RULES:
+            return [pair for pair in params_grads if pair[0].name != name], (param, grad), []
         with param.block.program._optimized_guard([param, grad]), name_scope("optimizer"):
             self._create_global_learning_rate()
             op = program.global_block().append_op(
@@ -274,7 +277,7 @@ class Optimizer(Shown):
                 },
                 outputs={"ParamOut": [param]},
             )
-        return [pair for pair in params_grads if pair[0].name != name], (param, grad), op
+        return [pair for pair in params_grads if pair[0].name != name], (param, grad), [op]
 
     def _get_no_grad_set(self, loss, no_grad_set=None) -> set:
         names = _names(no_grad_set)
@@ -321,16 +324,14 @@ class Optimizer(Shown):
             the update ops.
         """
         params_grads = sorted(params_grads, key=lambda pair: pair[0].name)
-        params_grads, table, table_op = self._split_off_table(params_grads)
+        params_grads, table, table_ops = self._split_off_table(params_grads)
         if self._grad_clip is not None:
             params_grads = self._grad_clip(params_grads)
         else:
             params_grads = append_gradient_clip_ops(params_grads)
         params_grads = append_regularization_ops(params_grads, self.regularization)
-        ops = self._create_optimization_pass(params_grads)
-        if table_op is not None:
-            ops.append(table_op)
-        return ops
+        ops = self._create_optimization_pass([*params_grads, *([table] if table and not table_ops else [])])
+        return ops + table_ops
 
     def apply_optimize(self, loss: Variable, startup_program: Program, params_grads: list) -> list:
         """Like apply_gradients, in the program of `loss`.
@@ -389,6 +390,10 @@ class Optimizer(Shown):
 
     def clear_gradients(self):
         self._imperative_only("clear_gradients")
+
+
+# Optimizers that servers can run on the rows of a distributed table.
+TABLE_RULES = frozenset("sgd momentum adagrad decayed_adagrad adam adadelta rmsprop ftrl".split())
 
 
 def _distributed_table(program) -> str | None:

@@ -1,52 +1,10 @@
 /* See rule.h. */
-#include "pserver/shard/rule.h"
+#include "pserver/shard/rule_private.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "tensor/finite.h"
-
-struct slot_view {
-    struct pd_value *whole; /* of the scope */
-    struct pd_value *part;  /* the view handed to the op; the same as `whole` for single numbers */
-    int is_written;
-};
-
-/* One op with its arguments at hand. */
-struct call {
-    struct pd_run run;
-    struct pd_attr *attrs;
-    struct pd_values *slots;
-    struct pd_value **args;
-    struct slot_view *views;
-    int n_views, n_args;
-};
-
-/* What a table that keeps its rows itself (table_hashed.c) has of the parameter, or of a state that has its
- * rows: those that are being updated, gathered. */
-struct column {
-    struct pd_value *start; /* the scope's; of a state: the row that rows begin with */
-    struct pd_value *rows;
-};
-
-struct pd_rule {
-    struct pd_step step;
-    struct call update;
-    struct call *tail; /* ops on single numbers after it: powers of beta */
-    int n_tail;
-    struct pd_value *param, *grad; /* grad: the view of the gradient */
-    const char *name;              /* of the parameter; the Program's */
-    int is_checked;                /* what it makes must be finite */
-    int64_t numel, width;
-    /* A parameter that is selected rows first_row, first_row + row_step, ...: the op sees a tensor, and
-     * gradients name its rows. row_step 0: a tensor, or rows in another order. */
-    int64_t first_row, row_step;
-    PD_VEC(int64_t) rows;
-    int has_columns; /* the first is the parameter's */
-    PD_VEC(struct column) columns;
-    void *scratch;
-    size_t scratch_size;
-};
 
 static void *rule_scratch(const struct pd_run *run, size_t bytes)
 {
@@ -78,7 +36,7 @@ static int64_t size_of(const struct pd_engine *engine, const char *name, const s
     return var && value && var->meta.kind == PD_KIND_TENSOR ? pd_meta_numel(&var->meta) : -1;
 }
 
-static void call_free(struct call *c)
+static void call_free(struct pd_rule_call *c)
 {
     for (int i = 0; i < c->n_views; i++)
         if (c->views[i].part != c->views[i].whole && c->views[i].part) {
@@ -105,49 +63,15 @@ void pd_rule_free(struct pd_rule *rule)
         rule->grad->rows.n = rule->grad->rows.cap = 0;
         pd_value_unref(rule->grad);
     }
-    for (int i = 0; i < rule->columns.n; i++)
-        pd_value_unref(rule->columns.at[i].rows);
-    pd_vec_free(&rule->columns);
+    pd_rule_free_columns(rule);
     pd_free_aligned(rule->scratch);
     pd_vec_free(&rule->rows);
     pd_free(rule);
 }
 
-/* Has it a row for each of the parameter's? */
-static int is_column(const struct pd_rule *rule, const struct pd_value *value)
-{
-    const struct pd_meta *m = &value->tensor.meta, *p = &rule->param->tensor.meta;
-    int same = m->dtype == p->dtype && m->rank == p->rank && m->rank > 1;
-    for (int i = 1; i < m->rank && same; i++)
-        same = m->dim[i] == p->dim[i];
-    return same;
-}
-
-/* A column takes the place of the scope's variable. */
-static pd_status take_column(struct pd_rule *rule, struct pd_value **value)
-{
-    for (int i = 0; i < rule->columns.n; i++)
-        if (rule->columns.at[i].start == *value) {
-            *value = rule->columns.at[i].rows;
-            return PD_OK;
-        }
-    struct column c = {.start = *value};
-    const struct pd_meta *m = &(*value)->tensor.meta;
-    PD_TRY(pd_value_new(PD_KIND_TENSOR, &c.rows));
-    pd_status status =
-        pd_tensor_resize(&c.rows->tensor, m->dtype, 2, (int64_t[]){2, pd_meta_span(m, 1, m->rank)});
-    if (status == PD_OK && !pd_vec_push(&rule->columns, c)) status = pd_no_memory();
-    if (status != PD_OK) {
-        pd_value_unref(c.rows);
-        return status;
-    }
-    *value = c.rows;
-    return PD_OK;
-}
-
 /* The value an argument stands for while a part is updated. The parameter and state of its shape become
  * views; a variable has one view however many slots name it. */
-static pd_status bind_arg(struct pd_rule *rule, struct call *c, const struct pd_engine *engine,
+static pd_status bind_arg(struct pd_rule *rule, struct pd_rule_call *c, const struct pd_engine *engine,
                           const char *name, const char *merged, struct pd_value **out)
 {
     if (strcmp(name, merged) == 0) {
@@ -158,13 +82,13 @@ static pd_status bind_arg(struct pd_rule *rule, struct call *c, const struct pd_
     if (!whole || (!whole->tensor.data && size_of(engine, name, whole) != 1))
         return pd_fail(PD_NOT_FOUND,
                        "variable '%s' is not in the server's scope; run its startup program first", name);
-    if (rule->has_columns && is_column(rule, whole)) PD_TRY(take_column(rule, &whole));
+    if (rule->has_columns && pd_rule_is_column(rule, whole)) PD_TRY(pd_rule_take_column(rule, &whole));
     for (int i = 0; i < c->n_views; i++)
         if (c->views[i].whole == whole) {
             *out = c->views[i].part;
             return PD_OK;
         }
-    struct slot_view *v = &c->views[c->n_views];
+    struct pd_rule_view *v = &c->views[c->n_views];
     v->whole = v->part = whole;
     int is_table = whole == rule->param && rule->row_step;
     if (is_table || (whole->tensor.meta.kind == PD_KIND_TENSOR && size_of(engine, name, whole) != 1)) {
@@ -178,9 +102,9 @@ static pd_status bind_arg(struct pd_rule *rule, struct call *c, const struct pd_
     return PD_OK;
 }
 
-static pd_status bind_side(struct pd_rule *rule, struct call *c, const struct pd_opdesc *op, int is_output,
-                           const struct pd_engine *engine, const char *merged, struct pd_values *slots,
-                           int *used)
+static pd_status bind_side(struct pd_rule *rule, struct pd_rule_call *c, const struct pd_opdesc *op,
+                           int is_output, const struct pd_engine *engine, const char *merged,
+                           struct pd_values *slots, int *used)
 {
     const struct pd_slot_def *defs = is_output ? op->def->outputs : op->def->inputs;
     for (int s = 0; defs[s].name; s++) {
@@ -209,7 +133,7 @@ static int count_args(const struct pd_opdesc *op)
 }
 
 static pd_status call_new(struct pd_rule *rule, const struct pd_opdesc *op, const struct pd_engine *engine,
-                          const char *merged, struct call *c)
+                          const char *merged, struct pd_rule_call *c)
 {
     int n_in = pd_slot_count(op->def->inputs), n_out = pd_slot_count(op->def->outputs), n_attrs, used = 0;
     c->n_args = count_args(op);
@@ -339,7 +263,7 @@ static pd_status rule_new(const struct pd_engine *engine, int block, const char 
     rule->has_columns = has_columns;
     if (has_columns) {
         struct pd_value *param = rule->param;
-        if ((status = take_column(rule, &param)) != PD_OK) goto fail;
+        if ((status = pd_rule_take_column(rule, &param)) != PD_OK) goto fail;
     } else {
         find_rows(rule);
     }
@@ -376,10 +300,10 @@ pd_status pd_rule_new_of_rows(const struct pd_engine *engine, int block, const c
 }
 
 /* Points the views of whole-sized state at the part. */
-static void aim(struct pd_rule *rule, int64_t first, int64_t n)
+void pd_rule_aim(struct pd_rule *rule, int64_t first, int64_t n)
 {
     for (int i = 0; i < rule->update.n_views; i++) {
-        struct slot_view *v = &rule->update.views[i];
+        struct pd_rule_view *v = &rule->update.views[i];
         if (v->part == v->whole) continue;
         struct pd_tensor *t = &v->part->tensor;
         t->data = (char *)v->whole->tensor.data + (size_t)first * pd_dtype_size(t->meta.dtype);
@@ -393,14 +317,14 @@ static void aim(struct pd_rule *rule, int64_t first, int64_t n)
 /* A single number that the optimizer itself advances (a power of beta). It is this loop's alone, as all that
  * an update writes; a number that it only reads, such as the rate, may be changed by another loop meanwhile.
  */
-static int is_advanced(const struct slot_view *v)
+static int is_advanced(const struct pd_rule_view *v)
 {
     return v->is_written && v->part == v->whole;
 }
 
 static pd_status check_finite(const struct pd_rule *rule)
 {
-    const struct call *c = &rule->update;
+    const struct pd_rule_call *c = &rule->update;
     for (int i = 0; i < c->n_views; i++) {
         const struct pd_tensor *t = &c->views[i].part->tensor;
         if (c->views[i].is_written && t->data &&
@@ -415,9 +339,9 @@ static pd_status check_finite(const struct pd_rule *rule)
 }
 
 /* Such numbers may advance once a step: before the last part they are put back. */
-static pd_status run_update(struct pd_rule *rule, int last)
+pd_status pd_rule_run(struct pd_rule *rule, int last)
 {
-    struct call *c = &rule->update;
+    struct pd_rule_call *c = &rule->update;
     double kept[8];
     int n_kept = 0;
     for (int i = 0; !last && i < c->n_views && n_kept < 8; i++)
@@ -439,7 +363,7 @@ static pd_status run_update(struct pd_rule *rule, int last)
 pd_status pd_rule_dense(struct pd_rule *rule, int64_t first, int64_t n, const void *grad, int last)
 {
     struct pd_value *g = rule->grad;
-    aim(rule, first, n);
+    pd_rule_aim(rule, first, n);
     g->tensor.meta.kind = PD_KIND_TENSOR;
     g->tensor.meta.dtype = rule->param->tensor.meta.dtype;
     if (n == rule->numel)
@@ -447,7 +371,7 @@ pd_status pd_rule_dense(struct pd_rule *rule, int64_t first, int64_t n, const vo
     else
         pd_meta_set_1d(&g->tensor.meta, n);
     g->tensor.data = (void *)grad;
-    return run_update(rule, last);
+    return pd_rule_run(rule, last);
 }
 
 /* Row numbers as the op sees them. */
@@ -470,60 +394,12 @@ int pd_rule_has_tail(const struct pd_rule *rule)
     return rule->n_tail > 0;
 }
 
-/* ---- rows that a table keeps itself ---- */
-
-int pd_rule_columns(const struct pd_rule *rule)
-{
-    return rule->columns.n;
-}
-
-const struct pd_value *pd_rule_start(const struct pd_rule *rule, int column)
-{
-    return rule->columns.at[column].start;
-}
-
-int pd_rule_changes_all(const struct pd_rule *rule)
-{
-    const struct call *c = &rule->update;
-    for (int i = 0; c->run.op->attrs && c->run.op->attrs[i].name; i++)
-        if (strcmp(c->run.op->attrs[i].name, "lazy_mode") == 0 && c->attrs[i].b) return 0;
-    return !(c->run.op->flags & PD_OP_OWN_ROWS);
-}
-
-pd_status pd_rule_gather(struct pd_rule *rule, int64_t n, int column, void **out)
-{
-    struct pd_tensor *t = &rule->columns.at[column].rows->tensor;
-    PD_TRY(pd_tensor_resize(t, t->meta.dtype, 2, (int64_t[]){n, rule->width}));
-    *out = t->data;
-    return PD_OK;
-}
-
-pd_status pd_rule_gathered(struct pd_rule *rule, int is_given, int64_t n, const int64_t *rows,
-                           const void *grad, int is_last)
-{
-    struct pd_value *g = rule->grad, *param = rule->columns.at[0].rows;
-    rule->numel = pd_tensor_numel(&param->tensor);
-    rule->step.is_slice = is_given;
-    aim(rule, 0, rule->numel);
-    g->tensor.meta.kind = PD_KIND_SELECTED_ROWS;
-    g->tensor.meta.dtype = param->tensor.meta.dtype;
-    pd_meta_set_2d(&g->tensor.meta, n, rule->width);
-    g->tensor.data = (void *)grad;
-    g->rows.at = (int64_t *)rows;
-    g->rows.n = g->rows.cap = (int)n;
-    g->height = param->tensor.meta.dim[0];
-    pd_status status = run_update(rule, is_last);
-    g->rows.at = NULL;
-    g->rows.n = g->rows.cap = 0;
-    return status;
-}
-
 pd_status pd_rule_rows(struct pd_rule *rule, int is_given, int64_t n, const int64_t *rows, const void *grad)
 {
     struct pd_value *g = rule->grad;
     rule->step.is_slice = is_given;
     PD_TRY(own_rows(rule, n, &rows));
-    aim(rule, 0, rule->numel);
+    pd_rule_aim(rule, 0, rule->numel);
     g->tensor.meta.kind = PD_KIND_SELECTED_ROWS;
     g->tensor.meta.dtype = rule->param->tensor.meta.dtype;
     pd_meta_set_2d(&g->tensor.meta, n, rule->width);
@@ -531,7 +407,7 @@ pd_status pd_rule_rows(struct pd_rule *rule, int is_given, int64_t n, const int6
     g->rows.at = (int64_t *)rows;
     g->rows.n = g->rows.cap = (int)n;
     g->height = rule->param->tensor.meta.dim[0];
-    pd_status status = run_update(rule, 1);
+    pd_status status = pd_rule_run(rule, 1);
     g->rows.at = NULL;
     g->rows.n = g->rows.cap = 0;
     return status;

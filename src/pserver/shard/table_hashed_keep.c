@@ -114,6 +114,7 @@ static pd_status take_rows(struct hashed *h, int column, struct pd_value *from)
 {
     const struct pd_tensor *t = &from->tensor;
     int64_t w = h->width, n = from->rows.n;
+    PD_TRY(pd_rows_check(from));
     if (t->meta.dtype != PD_DTYPE_FP32 || pd_tensor_numel(t) != n * w)
         return pd_fail(
             PD_SHAPE, "the rows that were loaded for the table '%s' are %s %s; a row has %lld numbers",
@@ -148,18 +149,14 @@ static const char *name_of(const struct pd_engine *engine, const struct pd_value
 
 pd_status pd_hashed_take(struct hashed *h, const struct pd_engine *engine)
 {
-    struct pd_value *value = h->table.value;
-    PD_TRY(take_rows(h, 0, value));
-    PD_TRY(pd_rows_resize(value, 0, h->options.height, PD_DTYPE_FP32, 2, (int64_t[]){0, h->width}));
-    h->table.meta.dim[0] = 0;
-    for (int k = 1; k < h->columns; k++) {
+    for (int k = 0; k < h->columns; k++) {
         char whole[512];
-        const char *name = name_of(engine, pd_rule_start(h->rule, k));
+        const char *name = k ? name_of(engine, pd_rule_start(h->rule, k)) : h->table.name;
         if (!name || snprintf(whole, sizeof whole, "%s@ROWS", name) >= (int)sizeof whole) continue;
         struct pd_value *rows = pd_engine_lasting(engine, whole);
-        if (!rows || !pd_value_is_rows(rows)) continue;
+        if (!rows || !pd_value_is_rows(rows) || !rows->tensor.data) continue;
         PD_TRY(take_rows(h, k, rows));
-        PD_TRY(pd_rows_resize(rows, 0, h->options.height, PD_DTYPE_FP32, 2, (int64_t[]){0, h->width}));
+        pd_value_reset(rows, PD_KIND_SELECTED_ROWS);
     }
     return PD_OK;
 }

@@ -2,13 +2,15 @@
 
 Two kinds. The parameter of embedding(is_sparse=True) lies in slices of rows, like any other; its lookups
 become one distributed_lookup_table. The table of embedding(is_distributed=True) lies on all servers, row i on
-server i % n; its lookups become split_ids, prefetch, merge_ids, and plain SGD updates it.
+server i % n; its lookups become split_ids, prefetch, merge_ids. Where plain SGD updates it, it is a variable with
+all its rows; with any other optimizer its rows are made when they are first trained, with their states
+(is_hashed; docs/TABLES.md).
 """
 
 from __future__ import annotations
 
 from paddle.fluid.log_helper import notice
-from paddle.fluid.transpiler.copying import declare, remove_ops
+from paddle.fluid.transpiler.copying import attrs_of, copy_op, declare, place_of, remove_ops
 from paddle.fluid.transpiler.flow import inputs_of, sub_blocks
 from paddle.fluid.vartype import OpRole, VarType
 
@@ -111,6 +113,37 @@ def _remove(ops: list, place: int) -> int:
 # ---- the distributed table ----
 
 
+def is_hashed(graph) -> bool:
+    """Are rows of the table made when they are first trained?"""
+    return graph.table_rule is not None and graph.table_rule.type != "sgd"
+
+
+def row_states(graph) -> list[str]:
+    """States of which each row of such a table has its own."""
+    if not is_hashed(graph):
+        return []
+    shape = tuple(graph.vars[graph.table_rule.input("Param")[0]].shape)
+    return [name for name in graph.table_states if tuple(graph.vars[name].shape) == shape]
+
+
+def table_fill(op) -> tuple[str, dict]:
+    """The op that fills rows of the table as `op` of the startup Program fills all of it, and its attributes but the shape."""
+    kept = (*TABLE_FILLS[op.type], "dtype", "op_role")
+    attrs = {name: value for name, value in attrs_of(op).items() if name in kept}
+    attrs.update(place_of(op))
+    kind = op.type
+    if kind == "fill_constant":
+        kind = "uniform_random"
+        attrs.pop("value", None)
+        attrs["min"] = attrs["max"] = op.attr("value")
+    return kind, attrs
+
+
+def is_made_at_once(op) -> bool:
+    """Are the numbers of a row known only when all before it are drawn? Then all rows are made when the server starts."""
+    return op.type == "gaussian_random" and bool(op.attr("seed"))
+
+
 def table_grad_names(job, index: int) -> tuple[str, list[str]]:
     """The gradient of the table that goes to server `index`: its name on this trainer, and on the server by
     trainer.
@@ -145,7 +178,7 @@ def check_table(graph, table: str) -> None:
             "give all the same."
         )
     others = sorted({update.rule.type for update in graph.updates} - {"sgd"})
-    if others:
+    if others and not is_hashed(graph):
         notice(
             "distribute lookup table only support sgd optimizer, change it's optimizer to sgd instead of "
             + ", ".join(others)
@@ -288,10 +321,18 @@ class ServerTable:
         self.rule = job.graph.table_rule
         self.index = job.endpoints.index(server.endpoint)
         whole = job.graph.vars[job.table]
-        rows = -(-whole.shape[0] // len(job.endpoints))
-        declare(
-            server.top, whole, shape=(rows, *whole.shape[1:]), persistable=True, type=VarType.SELECTED_ROWS
-        )
+        self.is_hashed = is_hashed(job.graph)
+        if self.is_hashed:
+            # The engine knows of one row: what new ones are like.
+            for name in (job.table, *row_states(job.graph)):
+                declare(server.top, job.graph.vars[name], shape=(1, *whole.shape[1:]), persistable=True)
+                if name != job.table:
+                    server.origins[name] = (name, None)
+        else:
+            rows = -(-whole.shape[0] // len(job.endpoints))
+            declare(
+                server.top, whole, shape=(rows, *whole.shape[1:]), persistable=True, type=VarType.SELECTED_ROWS
+            )
         self.grad = job.graph.vars[self.rule.input("Grad")[0]]
         self.received = table_grad_names(job, self.index)[1]
         for name in self.received:
@@ -301,7 +342,7 @@ class ServerTable:
         self.ids_name = f"prefetch_compress_in_tmp_{self.index}"
 
     def optimize_block(self):
-        """Averages the gradient over trainers and applies SGD."""
+        """Averages the gradient over trainers and applies the optimizer."""
         job, block = self.job, self.server.new_block()
         if job.merges:
             block.append_op(
@@ -317,6 +358,15 @@ class ServerTable:
                     outputs={"Out": [self.grad_name]},
                     attrs={"scale": 1.0 / job.trainers, **_OPTIMIZE},
                 )
+        if self.is_hashed:
+            grad = self.rule.input("Grad")[0]
+            copy_op(
+                block,
+                self.rule,
+                lambda name: self.grad_name if name == grad else self.server.declare(block, name),
+                op_role_var=[job.table, self.grad_name],
+            )
+            return block
         rate = self.server.declare(block, self.rule.input("LearningRate")[0])
         block.append_op(
             type="sgd",
@@ -325,6 +375,23 @@ class ServerTable:
             attrs={"op_role_var": [job.table, self.grad_name], **_OPTIMIZE},
         )
         return block
+
+    def start_block(self, startup):
+        """What rows begin with: a fill of one row, whose attribute row_begin says which."""
+        job = self.job
+        op = next(op for op in startup.global_block().ops if job.table in op.output_arg_names)
+        kind, attrs = table_fill(op)
+        height, *rest = job.graph.vars[job.table].shape
+        block = self.server.new_block()
+        block.append_op(
+            type=kind, outputs={"Out": [job.table]}, attrs={**attrs, "shape": [1, *rest], "row_begin": 0, "height": height}
+        )
+        return block
+
+    def settings(self, start) -> str:
+        """What the server has to know of the table (hashed_tables of listen_and_serv)."""
+        height, count = self.job.graph.vars[self.job.table].shape[0], len(self.job.endpoints)
+        return "\t".join([self.job.table, f"start={start.idx}", f"first={self.index}", f"step={count}", f"height={height}"])
 
     def prefetch_block(self):
         """Looks rows up."""

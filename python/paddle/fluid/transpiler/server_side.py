@@ -181,7 +181,10 @@ class ServerProgram:
             blocks.append(table.optimize_block())
             grads.append(f"{table.grad_name}:{blocks[-1].idx}")
             received += table.received
-            attrs["prefetch_var_name_to_block_id"] = [f"{table.ids_name}:{table.prefetch_block().idx}"]
+            if table.is_hashed:
+                attrs["hashed_tables"] = [table.settings(table.start_block(job.whole_startup))]
+            else:
+                attrs["prefetch_var_name_to_block_id"] = [f"{table.ids_name}:{table.prefetch_block().idx}"]
             attrs["checkpint_block_id"] = table.checkpoint_block().idx
             self.program._distributed_lookup_table = job.table
         if rate_block is not None:

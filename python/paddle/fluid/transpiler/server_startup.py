@@ -10,7 +10,7 @@ from __future__ import annotations
 from paddle.fluid.framework import Program
 from paddle.fluid.transpiler.copying import attrs_of, copy_op, declare, place_of
 from paddle.fluid.transpiler.flow import Flow
-from paddle.fluid.transpiler.lookup_table import TABLE_FILLS, check_start
+from paddle.fluid.transpiler.lookup_table import check_start, is_hashed, is_made_at_once, table_fill
 from paddle.fluid.vartype import VarType
 
 _RANDOM = ("uniform_random", "gaussian_random", "truncated_gaussian_random")
@@ -59,21 +59,21 @@ class ServerStartup:
         index, count = job.endpoints.index(self.server.endpoint), len(job.endpoints)
         height, *rest = self.vars[job.table].shape
         check_start([op], job.table)
-        kept = (*TABLE_FILLS[op.type], "dtype", "op_role")
-        attrs = {name: value for name, value in attrs_of(op).items() if name in kept}
-        attrs.update(place_of(op))
-        kind = op.type
-        if kind == "fill_constant":
-            kind = "uniform_random"
-            attrs.pop("value", None)
-            attrs["min"] = attrs["max"] = op.attr("value")
+        kind, attrs = table_fill(op)
+        filled = job.table
+        if is_hashed(job.graph):
+            self.block.append_op(type=kind, outputs={"Out": [job.table]}, attrs={**attrs, "shape": [1, *rest]})
+            if not is_made_at_once(op):
+                return
+            filled = f"{job.table}@ROWS"
+            declare(self.block, self.vars[job.table], filled, persistable=True, type=VarType.SELECTED_ROWS)
         attrs.update(
             shape=[len(range(index, height, count)), *rest],
             row_begin=index,
             row_step=count,
             height=height,
         )
-        self.block.append_op(type=kind, outputs={"Out": [job.table]}, attrs=attrs)
+        self.block.append_op(type=kind, outputs={"Out": [filled]}, attrs=attrs)
 
     def _copy_whole(self, origins: list) -> None:
         """Runs the ops that make these variables as they are, and cuts the slices out."""

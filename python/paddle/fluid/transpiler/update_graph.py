@@ -74,6 +74,8 @@ class UpdateGraph:
         if clip_on_trainer:
             between = self._without_gradient_only(between)
         self.table_rule = next((op for op in rules if op.input("Param")[0] == table), None)
+        # What the table's optimizer keeps: of each row, or one number for all.
+        self.table_states = [name for name in self.flow.writes[self.table_rule] if name != table] if self.table_rule else []
         self._set_moved([*between, *(op for op in rules if op is not self.table_rule)])
         self._follow(rules)
         self.asked = self._asked({*written, *rules})

@@ -55,12 +55,15 @@ class VarsDistributed:
     """All of them. A transpiled Program has it as `_parameters_on_pservers`.
 
     job: what was transpiled (transpiler/job.py); None when somebody else made the list. rates: what servers
-    compute of the learning rate in each step and do not keep for the next.
+    compute of the learning rate in each step and do not keep for the next. table_states: states of which each row of the
+    distributed table has its own, where its rows are made when they are first trained (is_hashed).
     """
 
     def __init__(self, job=None):
         self.distributed_vars: list[VarDistributed] = []
         self.rates: dict[str, VarDistributed] = {}
+        self.table_states: list[str] = []
+        self.is_hashed = False
         self.job = job
 
     def add(self, var: VarDistributed) -> None:
