@@ -46,3 +46,13 @@ foreach(source IN LISTS sources)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900 ENVIRONMENT "PD_TEST_DATA=${PROJECT_SOURCE_DIR}/tests/data")
 endforeach()
+
+# Programs that measure the inside: bench/NAME.c is the target bench_NAME, built only when asked for.
+file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.c")
+foreach(source IN LISTS sources)
+  get_filename_component(name "${source}" NAME_WE)
+  add_executable(bench_${name} EXCLUDE_FROM_ALL "${source}")
+  set_target_properties(bench_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
+  target_include_directories(bench_${name} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(bench_${name} PRIVATE paddle_archive pd_warnings)
+endforeach()

@@ -1,6 +1,8 @@
 /* See row_index.h. Rows are put in order again a segment at a time; to know their hashes they are read. */
 #include "kernels/row_index.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 
 /* Of a segment: buckets at most, before it is cut in two. In the directory: bits at most; after that segments
@@ -74,10 +76,9 @@ static struct pd_row_bucket *search(const struct pd_row_index *x, const struct p
     uint32_t from = pd_row_bucket_of(hash, p->n);
     for (uint32_t k = 0, i = from; k < p->n; k++, i = i + 1 < p->n ? i + 1 : 0) {
         struct pd_row_bucket *b = &p->buckets[i];
-        struct pd_row_match m = pd_row_bucket_match(b, pd_row_tag(hash));
-        for (; pd_row_match_any(m); m = pd_row_match_next(m)) {
-            *at = pd_row_match_first(m);
-            if (b->tag[*at] == pd_row_tag(hash) && source->is_of(source->arg, b->row[*at], id)) return b;
+        for (uint32_t m = pd_row_bucket_match(b, pd_row_tag(hash)); m; m &= m - 1) {
+            *at = __builtin_ctz(m);
+            if (source->is_of(source->arg, b->row[*at], id)) return b;
         }
         if (!b->is_passed) return NULL;
     }
@@ -100,9 +101,9 @@ static void put(struct pd_row_bucket *buckets, uint32_t n, uint64_t hash, uint32
     uint32_t i = pd_row_bucket_of(hash, n);
     for (;; i = i + 1 < n ? i + 1 : 0) {
         struct pd_row_bucket *b = &buckets[i];
-        struct pd_row_match m = pd_row_bucket_match(b, 0);
-        if (pd_row_match_any(m)) {
-            int at = pd_row_match_first(m); /* the lowest is right */
+        uint32_t m = pd_row_bucket_match(b, 0);
+        if (m) {
+            int at = __builtin_ctz(m);
             b->tag[at] = pd_row_tag(hash);
             b->row[at] = row;
             return;

@@ -9,14 +9,17 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "base/error.h"
 
 #define PD_ROW_NONE UINT32_MAX
 #define PD_ROW_BUCKET 12
 
-struct pd_row_bucket {
+struct pd_row_bucket {          /* aligned to its 64 bytes */
     uint8_t tag[PD_ROW_BUCKET]; /* 0: the place is free */
     uint8_t is_passed;          /* some that belong here are in buckets behind it */
     uint8_t unused[3];
@@ -92,50 +95,27 @@ static inline const struct pd_row_bucket *pd_row_index_bucket(const struct pd_ro
     return &p->buckets[pd_row_bucket_of(hash, p->n)];
 }
 
-/* Places of a bucket that have this tag, as the top bits of bytes: `low` is of the first 8, `high` of the
- * other 4. Above the lowest there may be one too many. */
-struct pd_row_match {
-    uint64_t low, high;
-};
-
-static inline struct pd_row_match pd_row_bucket_match(const struct pd_row_bucket *b, uint8_t tag)
+/* Places of a bucket that have this tag, as bits. */
+static inline uint32_t pd_row_bucket_match(const struct pd_row_bucket *b, uint8_t tag)
 {
-    const uint64_t ones = 0x0101010101010101ull, tops = 0x8080808080808080ull;
-    uint64_t low;
-    uint32_t last;
-    memcpy(&low, b->tag, sizeof low);
-    memcpy(&last, b->tag + 8, sizeof last);
-    uint64_t x = low ^ ones * tag, y = (last ^ ones * tag) & UINT32_MAX;
-    y |= (uint64_t)UINT32_MAX << 32;
-    return (struct pd_row_match){(x - ones) & ~x & tops, (y - ones) & ~y & tops};
-}
-
-static inline int pd_row_match_any(struct pd_row_match m)
-{
-    return (m.low | m.high) != 0;
-}
-
-static inline int pd_row_match_first(struct pd_row_match m)
-{
-    return m.low ? __builtin_ctzll(m.low) / 8 : 8 + __builtin_ctzll(m.high) / 8;
-}
-
-static inline struct pd_row_match pd_row_match_next(struct pd_row_match m)
-{
-    if (m.low)
-        m.low &= m.low - 1;
-    else
-        m.high &= m.high - 1;
-    return m;
+#ifdef __SSE2__
+    __m128i tags = _mm_load_si128((const __m128i *)(const void *)b->tag);
+    uint32_t found = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(tags, _mm_set1_epi8((char)tag)));
+    return found & ((1u << PD_ROW_BUCKET) - 1);
+#else
+    uint32_t found = 0;
+    for (int k = 0; k < PD_ROW_BUCKET; k++)
+        found |= (uint32_t)(b->tag[k] == tag) << k;
+    return found;
+#endif
 }
 
 /* The row that the hash most likely is of: the first of its bucket with its tag, or else one that
  * pd_row_index_find has to be asked for, as the bucket is passed. PD_ROW_NONE: there is no such row. */
-static inline uint32_t pd_row_index_first(const struct pd_row_index *index, uint64_t hash)
+static inline uint32_t pd_row_bucket_first(const struct pd_row_bucket *b, uint64_t hash)
 {
-    const struct pd_row_bucket *b = pd_row_index_bucket(index, hash);
-    struct pd_row_match m = pd_row_bucket_match(b, pd_row_tag(hash));
-    if (pd_row_match_any(m)) return b->row[pd_row_match_first(m)];
+    uint32_t found = pd_row_bucket_match(b, pd_row_tag(hash));
+    if (found) return b->row[__builtin_ctz(found)];
     return b->is_passed ? b->row[0] : PD_ROW_NONE;
 }
 

@@ -132,7 +132,8 @@ const void *pd_row_store_chunk(const struct pd_row_store *s, int chunk, int64_t 
 /* Some ids of a batch on their way. */
 struct batch {
     uint64_t hash[BATCH];
-    uint32_t maybe[BATCH]; /* number of the row that it is most likely; PD_ROW_NONE */
+    const struct pd_row_bucket *bucket[BATCH];
+    struct pd_row *row[BATCH]; /* that it is most likely; NULL: there is none */
 };
 
 static inline void prefetch_row(const struct pd_row_store *s, const struct pd_row *row)
@@ -148,11 +149,13 @@ static void prepare(const struct pd_row_store *s, int n, const int64_t *ids, str
 {
     for (int i = 0; i < n; i++) {
         b->hash[i] = pd_row_hash(ids[i]);
-        __builtin_prefetch(pd_row_index_bucket(&s->index, b->hash[i]));
+        b->bucket[i] = pd_row_index_bucket(&s->index, b->hash[i]);
+        __builtin_prefetch(b->bucket[i]);
     }
     for (int i = 0; i < n; i++) {
-        b->maybe[i] = pd_row_index_first(&s->index, b->hash[i]);
-        if (b->maybe[i] != PD_ROW_NONE) prefetch_row(s, row_at(s, b->maybe[i]));
+        uint32_t number = pd_row_bucket_first(b->bucket[i], b->hash[i]);
+        b->row[i] = number == PD_ROW_NONE ? NULL : row_at(s, number);
+        if (b->row[i]) prefetch_row(s, b->row[i]);
     }
 }
 
@@ -182,11 +185,9 @@ static inline int has_id(const struct pd_row *row, int64_t id)
     return pd_row_id(row) == id && row->count != PD_ROW_FREE;
 }
 
-static struct pd_row *look(const struct pd_row_store *s, int64_t id, uint64_t hash, uint32_t maybe)
+static struct pd_row *look(const struct pd_row_store *s, int64_t id, uint64_t hash, struct pd_row *maybe)
 {
-    if (maybe == PD_ROW_NONE) return NULL;
-    struct pd_row *row = row_at(s, maybe);
-    if (has_id(row, id)) return row;
+    if (!maybe || has_id(maybe, id)) return maybe;
     struct pd_row_source source = source_of(s);
     uint32_t number = pd_row_index_find(&s->index, &source, id, hash);
     return number == PD_ROW_NONE ? NULL : row_at(s, number);
@@ -199,7 +200,7 @@ void pd_row_store_find(const struct pd_row_store *s, int64_t n, const int64_t *i
         int m = n - at < BATCH ? (int)(n - at) : BATCH;
         prepare(s, m, ids + at, &b);
         for (int i = 0; i < m; i++)
-            out[at + i] = look(s, ids[at + i], b.hash[i], b.maybe[i]);
+            out[at + i] = look(s, ids[at + i], b.hash[i], b.row[i]);
     }
 }
 
@@ -244,8 +245,8 @@ pd_status pd_row_store_make(struct pd_row_store *s, int64_t n, const int64_t *id
         int m = n - at < BATCH ? (int)(n - at) : BATCH;
         prepare(s, m, ids + at, &b);
         for (int i = 0; i < m; i++) {
-            out[at + i] = b.maybe[i] == PD_ROW_NONE ? NULL : row_at(s, b.maybe[i]);
-            if (!out[at + i] || !has_id(out[at + i], ids[at + i]))
+            out[at + i] = b.row[i];
+            if (!b.row[i] || !has_id(b.row[i], ids[at + i]))
                 PD_TRY(make(s, ids[at + i], b.hash[i], &out[at + i]));
         }
     }

@@ -10,7 +10,7 @@
 
 enum { W, IDS };
 enum { OUT };
-enum { IS_SPARSE, IS_DISTRIBUTED, PADDING, EPMAP = 7 };
+enum { IS_SPARSE, IS_DISTRIBUTED, PADDING, HEIGHTS = 6, EPMAP };
 
 static pd_status infer(const struct pd_infer *c, int drop)
 {
@@ -157,6 +157,15 @@ static pd_status infer_grad(const struct pd_infer *c)
     return PD_OK;
 }
 
+/* Ids of the gradient are below it. A table that lies on servers may have more rows there than it is declared
+ * with. */
+static int64_t height_of(const struct pd_run *r, const struct pd_value *w)
+{
+    const struct pd_attr *there = &r->attr[HEIGHTS];
+    if (r->attr[IS_SPARSE].b && there->n == 1) return there->longs[0];
+    return pd_value_is_rows(w) ? w->height : w->tensor.meta.dim[0];
+}
+
 static pd_status run_grad(const struct pd_run *r)
 {
     const struct pd_value *w = pd_run_in_value(r, G_W);
@@ -164,7 +173,7 @@ static pd_status run_grad(const struct pd_run *r)
     struct pd_value *to = pd_run_out_value(r, 0);
     if (!to) return PD_OK;
     const struct pd_meta *table = &w->tensor.meta;
-    int64_t height = pd_value_is_rows(w) ? w->height : table->dim[0], width = table->dim[1];
+    int64_t height = height_of(r, w), width = table->dim[1];
     int64_t n = pd_tensor_numel(pd_run_in(r, G_IDS)), padding = r->attr[PADDING].l;
     const int64_t *ids;
     void *memory;

@@ -269,6 +269,7 @@ class Parameter(Variable):
     do_model_average = None
     is_distributed = False
     gradient_clip_attr = None
+    table_settings: dict | None = None  # of contrib.layers.sparse_embedding; None: it is no such table
 
     def __new__(cls, block, shape=None, dtype=None, type=VarType.LOD_TENSOR, **kwargs):
         if shape is None or dtype is None:

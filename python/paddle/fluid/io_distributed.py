@@ -240,6 +240,11 @@ class _Saving:
         """A table whose rows are made when they are first trained: as trainers look them up, those that are not there too."""
         var, endpoints = self.whole.global_block().var(name), list(self.whole._endpoints)
         height, width = (int(side) for side in var.shape)
+        if not self.whole._parameters_on_pservers.table_height:
+            raise ValueError(
+                f"the table {name!r} has no vocabulary, so that nobody can have all of it: save_persistables has servers write the "
+                "rows that there are."
+            )
         ends = []
         for label, value in (("from", 0), ("to", height), ("by", 1)):
             ends.append(self.block.create_var(name=f"{name} ({label})", shape=[1], dtype="int64", persistable=False))

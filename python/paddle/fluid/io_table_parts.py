@@ -182,7 +182,7 @@ def load_rows(executor, folder: str, program: Program, name: str, table: str) ->
     """
     index, count = list(program._endpoints).index(program._ps_endpoint), len(program._endpoints)
     origin = program._parameters_on_pservers.job.graph.vars[name]
-    shape = tuple(int(side) for side in origin.shape)
+    shape = (program._parameters_on_pservers.table_height or np.iinfo(np.int64).max, int(origin.shape[1]))
 
     def read(parts: list[Part]) -> tuple[np.ndarray, np.ndarray]:
         if not parts:

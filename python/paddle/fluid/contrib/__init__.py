@@ -1,4 +1,4 @@
-"""fluid.contrib: so far memory_usage, and the Trainer and the Inferencer, which were here from v1.0 to v1.5."""
+"""fluid.contrib: so far memory_usage, layers.sparse_embedding, and the Trainer and the Inferencer, which were here from v1.0 to v1.5."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from paddle import absent
 
-__all__ = ["trainer", "inferencer", "memory_usage_calc", "memory_usage"]
+__all__ = ["layers", "trainer", "inferencer", "memory_usage_calc", "memory_usage"]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,6 +16,7 @@ from paddle.fluid.data_feeder import convert_dtype
 from paddle.fluid.framework import EMPTY_VAR_NAME, Parameter
 from paddle.fluid.transpiler.flow import Flow, is_rule, sub_blocks
 from paddle.fluid.transpiler.job import Job
+from paddle.fluid.transpiler.lookup_table import table_settings
 from paddle.fluid.vartype import AttrType
 
 _MOST = 32  # values of a list that are told one by one; of more, a hash
@@ -170,7 +171,8 @@ def fingerprint(job: Job, program) -> list[str]:
     if job.table is not None:
         table = graph.vars[job.table]
         merged = ["averaged" if job.config.average_table_gradient else "added up"] if job.merges else []
-        texts = [f"{convert_dtype(table.dtype)} {list(table.shape)}", rule_text(graph.table_rule), *merged]
+        rows = table_settings(graph, len(job.endpoints)) if table.table_settings is not None else []
+        texts = [f"{convert_dtype(table.dtype)} {list(table.shape)}", rule_text(graph.table_rule), *merged, *rows]
         lines.append(f"table {job.table}: {', '.join(texts)}")
     updates = _Updates(job, program)
     lines += updates.lines()

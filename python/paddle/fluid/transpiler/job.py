@@ -9,7 +9,7 @@ from paddle.fluid.framework import Parameter
 from paddle.fluid.transpiler.classes import Classes
 from paddle.fluid.transpiler.config import DistributedMode, DistributeTranspilerConfig, ServerRuntimeConfig
 from paddle.fluid.transpiler.flow import Flow
-from paddle.fluid.transpiler.lookup_table import check_start
+from paddle.fluid.transpiler.lookup_table import check_settings, check_start
 from paddle.fluid.transpiler.slicing import Placement
 from paddle.fluid.transpiler.update_graph import UpdateGraph
 
@@ -42,6 +42,7 @@ class Job:
     def __post_init__(self) -> None:
         if self.table is not None:
             check_start(self.whole_startup.global_block().ops, self.table)
+            check_settings(self.graph, self.whole_startup)
         self._check_names()
 
     def _check_parts(self) -> None:

@@ -3,8 +3,8 @@
 Two kinds. The parameter of embedding(is_sparse=True) lies in slices of rows, like any other; its lookups
 become one distributed_lookup_table. The table of embedding(is_distributed=True) lies on all servers, row i on
 server i % n; its lookups become split_ids, prefetch, merge_ids. Where plain SGD updates it, it is a variable with
-all its rows; with any other optimizer its rows are made when they are first trained, with their states
-(is_hashed; docs/TABLES.md).
+all its rows; with any other optimizer, and from contrib.layers.sparse_embedding, its rows are made when they are first
+trained, with their states (is_hashed; docs/TABLES.md).
 """
 
 from __future__ import annotations
@@ -115,7 +115,28 @@ def _remove(ops: list, place: int) -> int:
 
 def is_hashed(graph) -> bool:
     """Are rows of the table made when they are first trained?"""
-    return graph.table_rule is not None and graph.table_rule.type != "sgd"
+    if graph.table_rule is None:
+        return False
+    return graph.table_rule.type != "sgd" or _table_of(graph).table_settings is not None
+
+
+def _table_of(graph):
+    return graph.vars[graph.table_rule.input("Param")[0]]
+
+
+def table_height(graph) -> int:
+    """Ids are below it; 0: there is no vocabulary."""
+    return int(_table_of(graph).shape[0]) if _table_of(graph).table_settings is None else 0
+
+
+def table_settings(graph, servers: int) -> list[str]:
+    """Which ids have a row, as a server is told."""
+    settings = dict(_table_of(graph).table_settings or {})
+    if "most" in settings:
+        settings["most"] = str(-(-int(settings["most"]) // servers))
+    if table_height(graph):
+        settings["height"] = str(table_height(graph))
+    return [f"{key}={value}" for key, value in settings.items()]
 
 
 def row_states(graph) -> list[str]:
@@ -142,6 +163,19 @@ def table_fill(op) -> tuple[str, dict]:
 def is_made_at_once(op) -> bool:
     """Are the numbers of a row known only when all before it are drawn? Then all rows are made when the server starts."""
     return op.type == "gaussian_random" and bool(op.attr("seed"))
+
+
+def check_settings(graph, startup) -> None:
+    """Can a table without a vocabulary be made?"""
+    if graph.table_rule is None or table_height(graph):
+        return
+    table = _table_of(graph).name
+    for op in startup.global_block().ops:
+        if table in op.output_arg_names and is_made_at_once(op):
+            raise ValueError(
+                f"the table {table!r} has no vocabulary, and a Normal initializer with a seed, whose numbers are known only "
+                "when all before them are drawn: use a Uniform, TruncatedNormal, Xavier or Constant one, or leave the seed out."
+            )
 
 
 def table_grad_names(job, index: int) -> tuple[str, list[str]]:
@@ -228,6 +262,10 @@ def check_start(ops: list, table: str) -> None:
 def prefetch_table(job) -> None:
     """Lookups of the distributed table become split_ids, prefetch and merge_ids."""
     block = job.program.global_block()
+    if not table_height(job.graph):
+        for op in block.ops:
+            if op.type in _GRADS and op.input("W") == [job.table]:
+                op._set_attr("height_sections", [2**63 - 1])
     groups: dict = {}
     for op in block.ops:
         if op.type in LOOKUPS and op.input("W") == [job.table]:
@@ -255,7 +293,7 @@ def _prefetch(job, block, ops: list, kind: str, suffix: str) -> None:
         type="split_ids",
         inputs={"Ids": ids},
         outputs={"Out": asked},
-        attrs={"table_name": job.table, "height": int(job.graph.vars[job.table].shape[0]), **made},
+        attrs={"table_name": job.table, "height": table_height(job.graph), **made},
     )
     block._insert_op(
         place + 1,
@@ -381,17 +419,17 @@ class ServerTable:
         job = self.job
         op = next(op for op in startup.global_block().ops if job.table in op.output_arg_names)
         kind, attrs = table_fill(op)
-        height, *rest = job.graph.vars[job.table].shape
+        _, *rest = job.graph.vars[job.table].shape
         block = self.server.new_block()
-        block.append_op(
-            type=kind, outputs={"Out": [job.table]}, attrs={**attrs, "shape": [1, *rest], "row_begin": 0, "height": height}
-        )
+        attrs.update(shape=[1, *rest], row_begin=0, height=table_height(job.graph))
+        block.append_op(type=kind, outputs={"Out": [job.table]}, attrs=attrs)
         return block
 
     def settings(self, start) -> str:
         """What the server has to know of the table (hashed_tables of listen_and_serv)."""
-        height, count = self.job.graph.vars[self.job.table].shape[0], len(self.job.endpoints)
-        return "\t".join([self.job.table, f"start={start.idx}", f"first={self.index}", f"step={count}", f"height={height}"])
+        count = len(self.job.endpoints)
+        where = [f"start={start.idx}", f"first={self.index}", f"step={count}"]
+        return "\t".join([self.job.table, *where, *table_settings(self.job.graph, count)])
 
     def prefetch_block(self):
         """Looks rows up."""

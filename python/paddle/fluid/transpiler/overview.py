@@ -8,7 +8,7 @@ from paddle.fluid.framework import JOBS
 from paddle.fluid.transpiler.details.vars_distributed import VarDistributed, VarsDistributed, VarStruct
 from paddle.fluid.transpiler.flow import inputs_of
 from paddle.fluid.transpiler.job import Job
-from paddle.fluid.transpiler.lookup_table import is_hashed, row_states
+from paddle.fluid.transpiler.lookup_table import is_hashed, row_states, table_height
 
 
 def overview_of(job: Job) -> VarsDistributed:
@@ -23,6 +23,7 @@ def overview_of(job: Job) -> VarsDistributed:
         for name in updates[part.param].states:
             found.add(_slice_of(job, part, name, "Optimizer"))
     found.is_hashed, found.table_states = is_hashed(job.graph), row_states(job.graph)
+    found.table_height = table_height(job.graph) if found.is_hashed else 0
     for name in job.graph.table_states:
         if name not in found.table_states:
             found.add(_whole_of(job, name, "Optimizer", job.endpoints[0]))

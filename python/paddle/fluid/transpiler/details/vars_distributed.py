@@ -57,6 +57,7 @@ class VarsDistributed:
     job: what was transpiled (transpiler/job.py); None when somebody else made the list. rates: what servers
     compute of the learning rate in each step and do not keep for the next. table_states: states of which each row of the
     distributed table has its own, where its rows are made when they are first trained (is_hashed).
+    table_height: ids of that table are below it; 0: there is no vocabulary.
     """
 
     def __init__(self, job=None):
@@ -64,6 +65,7 @@ class VarsDistributed:
         self.rates: dict[str, VarDistributed] = {}
         self.table_states: list[str] = []
         self.is_hashed = False
+        self.table_height = 0
         self.job = job
 
     def add(self, var: VarDistributed) -> None:
