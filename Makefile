@@ -48,6 +48,7 @@ bench: install
 	$(VENV)/python bench/run.py
 	$(VENV)/python bench/cluster.py
 	$(VENV)/python bench/exchange.py
+	$(VENV)/python bench/tables.py
 	$(VENV)/python bench/curves.py
 
 format: setup

@@ -46,7 +46,8 @@ OTHERS = {
     "metrics": ("`fluid.metrics` and `fluid.evaluator`", "fluid.metrics fluid.evaluator"),
     "nets": ("`fluid.nets`", "fluid.nets"),
     "tools": ("`fluid.profiler`, `fluid.unique_name` and other tools",
-              "fluid.profiler fluid.unique_name fluid.average fluid.lod_tensor fluid.contrib.memory_usage_calc"),
+              "fluid.profiler fluid.unique_name fluid.average fluid.lod_tensor fluid.contrib.memory_usage_calc "
+              "fluid.contrib.layers.nn fluid.entry_attr"),
     "reader": ("`paddle.batch` and `paddle.reader`", "batch reader"),
 }
 

@@ -46,6 +46,22 @@ def test_expiry():
     assert run(2, "--expires", "2") == [6.0] * len(IDS) + [1.0] * len(SELDOM)
 
 
+@pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
+def test_every_step_counts_once(tmp_path, mode):
+    """All are killed in the middle, and started again with the log; then other servers go on."""
+    env = {"FLAGS_ps_dir": str(tmp_path), "FLAGS_ps_log": "write", "FLAGS_ps_snapshot_seconds": "1"}
+    with Job(2, 1, "unbounded.py", env) as job:
+        job.start_all("--steps", "300", "--count", "2", *mode)
+        job.processes[2].wait_for("did 40", 60)
+        for process in job.processes:
+            process.kill()
+        job.clear()
+        job.start_all("--steps", "300", "--count", "2", *mode)
+        job.end(120)
+        said = job.clear()
+    assert json.loads(re.search(r"^ends (.*)$", said[2], re.MULTILINE)[1]) == [299.0] * len(IDS) + [99.0] * len(SELDOM)
+
+
 def test_files(tmp_path):
     run(2, "--save", str(tmp_path))
     assert run(3, "--load", str(tmp_path), "--steps", "0") == [6.0] * len(IDS) + [2.0] * len(SELDOM)

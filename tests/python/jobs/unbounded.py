@@ -38,6 +38,7 @@ def main() -> None:
     exe, program, job = small.start(args, sync_mode=not args.is_async, load=load)
     for step in range(job.steps_done(), args.steps):
         exe.run(program, feed={"ids": np.array(IDS + (SELDOM if step % 3 == 0 else []), "int64").reshape(-1, 1)})
+        print("did", step, flush=True)
     if args.save:
         fluid.io.save_persistables(exe, args.save, program)
     every = np.array(IDS + SELDOM, "int64").reshape(-1, 1)

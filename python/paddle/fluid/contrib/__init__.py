@@ -1,4 +1,6 @@
-"""fluid.contrib: so far memory_usage, layers.sparse_embedding, and the Trainer and the Inferencer, which were here from v1.0 to v1.5."""
+"""fluid.contrib: so far memory_usage, layers.sparse_embedding, and the Trainer and the Inferencer, which were here from v1.0 to
+v1.5.
+"""
 
 from __future__ import annotations
 
