@@ -128,6 +128,11 @@ def test_status_tells_rows(tmp_path):
         rows = int(re.search(r"(\d+) rows by id", asked.output())[1])
         assert 0 < rows <= ROWS
         asked.close()
+        asked = Process("status", [paddle, "ps", "status", "--json", job.endpoints[0]])
+        assert asked.end(60) == 0, asked.output()
+        found = json.loads(asked.output())["parameters"]
+        assert rows <= found["rows"] <= ROWS and found["bytes"] > found["rows"] * (16 + 4 * 3 * WIDTH)
+        asked.close()
         for process in job.processes:
             process.kill()
         job.clear()

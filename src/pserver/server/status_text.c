@@ -169,6 +169,8 @@ static void write_json(const struct whole *w, const char *host, struct pd_buf *o
 {
     const struct pd_server *s = w->server;
     int first = 1;
+    char rows[40] = "";
+    if (w->rows >= 0) snprintf(rows, sizeof rows, ", \"rows\": %lld", (long long)w->rows);
     pd_buf_text(out, "{");
     put_key(out, "endpoint", s->config.endpoint);
     put_key(out, "host", host);
@@ -180,14 +182,12 @@ static void write_json(const struct whole *w, const char *host, struct pd_buf *o
         out,
         "\"port\": %d, \"pid\": %d, \"incarnation\": \"%016llx\", \"uptime_s\": %.3f, "
         "\"memory_bytes\": %llu, \"cpu_s\": %.6f, \"step\": %llu, \"waited_s\": %.3f, "
-        "\"parameters\": {\"count\": %d, \"bytes\": %llu, \"rows\": %lld}, \"counters\": {\"steps_applied\": "
-        "%llu, "
+        "\"parameters\": {\"count\": %d, \"bytes\": %llu%s}, \"counters\": {\"steps_applied\": %llu, "
         "\"parts_repeated\": %llu, \"messages_refused\": %llu, \"connections_refused\": %llu}, \"loops\": [",
         pd_server_port(s), (int)getpid(), (unsigned long long)s->incarnation, w->uptime_s,
         (unsigned long long)w->memory, w->cpu_s, (unsigned long long)w->step, w->waited_s, w->parameters,
-        (unsigned long long)w->bytes, (long long)(w->rows < 0 ? 0 : w->rows), (unsigned long long)w->applied,
-        (unsigned long long)w->repeated, (unsigned long long)w->refused,
-        (unsigned long long)pd_listener_refused(s->listener));
+        (unsigned long long)w->bytes, rows, (unsigned long long)w->applied, (unsigned long long)w->repeated,
+        (unsigned long long)w->refused, (unsigned long long)pd_listener_refused(s->listener));
     for (int i = 0; i < s->n_lanes; i++)
         put_lane(out, i, &w->lanes[i]);
     pd_buf_printf(out, "], \"trainers_expected\": %d, \"trainers\": [", s->config.trainers);
