@@ -230,9 +230,9 @@ static int bind_each(const struct pd_endpoint *endpoint, int count, struct socka
     return is_taken ? EADDRINUSE : first_error;
 }
 
-/* Waits a moment, for TAKEN_MS in all. A process that was killed may have a child that was forked this instant
- * (the writer of a snapshot) and has the port until it runs for the first time: who is started again at once
- * need not fail for that. */
+/* Waits a moment, for TAKEN_MS in all. A process that was killed may have a child that was forked this
+ * instant (the writer of a snapshot) and has the port until it runs for the first time: who is started again
+ * at once need not fail for that. */
 static int is_worth_waiting(int64_t since)
 {
     if ((pd_clock_ns() - since) / 1000000 >= TAKEN_MS) return 0;

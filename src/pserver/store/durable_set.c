@@ -84,9 +84,8 @@ static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_se
                                         bytes));
     }
     /* Rows by id: of all servers, those that lie here now. */
-    for (int i = 0; i < pd_snapshot_set_count(set); i++)
-        if (!pd_snapshot_is_hollow(pd_snapshot_set_at(set, i)))
-            PD_TRY(pd_tables_load(d, pd_snapshot_set_at(set, i)));
+    for (int i = 0; i < set->servers.n; i++)
+        if (!pd_snapshot_is_hollow(set->servers.at[i])) PD_TRY(pd_tables_load(d, set->servers.at[i]));
     return PD_OK;
 }
 
