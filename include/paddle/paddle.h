@@ -407,16 +407,17 @@ PD_API pd_status pd_executor_run(pd_executor *executor, pd_program *program, pd_
 /* ---- data sets: samples from text files, and training over them ---- */
 
 /* Files of the format MultiSlot: a line is a sample; for each slot, in their order, a count and so many
- * numbers. Samples come straight from the files, or with `in_memory` from pd_dataset_load. */
+ * numbers. Samples come straight from the files, or with `in_memory` from pd_dataset_load. While one call
+ * changes a data set, or trains on it, those of other threads that would change it fail with PD_INVALID. */
 PD_API pd_status pd_dataset_create(int in_memory, pd_dataset **out);
 PD_API void pd_dataset_release(pd_dataset *dataset);
 /* Adds a slot: whole numbers of 64 bits, or floats. With `rank` >= 0 it is dense and is fed in this shape, in
  * which one dimension may be -1; with -1 it is fed as [numbers, 1] with a sequence for each sample. */
 PD_API pd_status pd_dataset_add_slot(pd_dataset *dataset, const char *name, int is_float, int rank,
                                      const int64_t *dims);
-PD_API void pd_dataset_clear_slots(pd_dataset *dataset);
+PD_API pd_status pd_dataset_clear_slots(pd_dataset *dataset);
 /* Lines begin with "1 <id>" and then with "1 <text>". */
-PD_API void pd_dataset_expect(pd_dataset *dataset, int id, int text);
+PD_API pd_status pd_dataset_expect(pd_dataset *dataset, int id, int text);
 PD_API pd_status pd_dataset_use_files(pd_dataset *dataset, int n, const char *const *paths);
 /* A shell command through which each file goes first; NULL, "" and "cat": none. */
 PD_API pd_status pd_dataset_use_command(pd_dataset *dataset, const char *command);
@@ -430,8 +431,9 @@ PD_API pd_status pd_dataset_shuffle(pd_dataset *dataset, uint64_t seed);
 PD_API pd_status pd_dataset_exchange(pd_dataset *dataset, int n, const char *const *slots, uint64_t seed);
 /* Samples of one id become one; ids that do not have `size` samples are left out (0: none is). */
 PD_API pd_status pd_dataset_merge(pd_dataset *dataset, int size, int64_t *left_out);
-PD_API void pd_dataset_drop(pd_dataset *dataset); /* what is in memory */
-PD_API void pd_dataset_size(const pd_dataset *dataset, int64_t *samples, int64_t *bytes);
+PD_API pd_status pd_dataset_drop(pd_dataset *dataset); /* what is in memory */
+/* In memory; while a call changes it, what was there before. */
+PD_API void pd_dataset_size(pd_dataset *dataset, int64_t *samples, int64_t *bytes);
 
 typedef struct pd_train_report {
     int64_t batches, samples; /* so far */

@@ -65,7 +65,7 @@ static PyObject *use_slots(PyObject *self, PyObject *slots)
 {
     Py_ssize_t n = PyList_Check(slots) ? PyList_Size(slots) : -1;
     if (n < 0) return PyErr_Format(PyExc_TypeError, "A list is wanted, found %R.", slots);
-    pd_dataset_clear_slots(of(self)->at);
+    if (core_failed(of(self)->state, pd_dataset_clear_slots(of(self)->at))) return NULL;
     for (Py_ssize_t i = 0; i < n; i++)
         if (add_slot(self, PyList_GetItem(slots, i))) return NULL;
     return Py_NewRef(Py_None);
@@ -75,8 +75,7 @@ static PyObject *expect(PyObject *self, PyObject *args)
 {
     int id, text;
     if (!PyArg_ParseTuple(args, "pp", &id, &text)) return NULL;
-    pd_dataset_expect(of(self)->at, id, text);
-    return Py_NewRef(Py_None);
+    return core_result(of(self)->state, pd_dataset_expect(of(self)->at, id, text));
 }
 
 static PyObject *use_files(PyObject *self, PyObject *paths)
@@ -161,8 +160,10 @@ static PyObject *merge(PyObject *self, PyObject *args)
 static PyObject *drop(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    pd_dataset_drop(of(self)->at);
-    return Py_NewRef(Py_None);
+    PyThreadState *thread = PyEval_SaveThread();
+    pd_status status = pd_dataset_drop(of(self)->at);
+    PyEval_RestoreThread(thread);
+    return core_result(of(self)->state, status);
 }
 
 static PyObject *size(PyObject *self, PyObject *unused)

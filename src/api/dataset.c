@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "base/lock.h"
 #include "exec/workers.h"
 
 pd_status pd_dataset_create(int in_memory, pd_dataset **out)
@@ -17,43 +18,58 @@ void pd_dataset_release(pd_dataset *dataset)
 }
 
 /* Slots say how what is in memory is to be read. */
-static pd_status check_free(const pd_dataset *dataset, const char *what)
+static pd_status add_slot(struct pd_dataset *d, const char *name, int is_float, int rank, const int64_t *dims)
 {
-    if (__atomic_load_n(&dataset->passes, __ATOMIC_RELAXED))
-        return pd_fail(PD_INVALID, "the data set is being trained on; %s before or after", what);
-    return PD_OK;
+    struct pd_meta shape = {0};
+    if (d->store.n)
+        return pd_fail(PD_INVALID,
+                       "the data set has samples in memory; call release_memory() before other variables");
+    for (int i = 0; i < d->schema.n; i++)
+        if (strcmp(d->schema.slot[i].name, name) == 0)
+            return pd_fail(PD_EXISTS, "variable '%s' is named twice for the data set", name);
+    if (rank >= 0) PD_TRY(pd_meta_set_dims(&shape, rank, dims));
+    return pd_schema_add(&d->schema, name, is_float, 1, rank >= 0 ? &shape : NULL);
 }
 
 pd_status pd_dataset_add_slot(pd_dataset *dataset, const char *name, int is_float, int rank,
                               const int64_t *dims)
 {
-    struct pd_meta shape = {0};
-    PD_TRY(check_free(dataset, "change its slots"));
-    if (dataset->store.n)
-        return pd_fail(PD_INVALID,
-                       "the data set has samples in memory; call release_memory() before other variables");
-    for (int i = 0; i < dataset->schema.n; i++)
-        if (strcmp(dataset->schema.slot[i].name, name) == 0)
-            return pd_fail(PD_EXISTS, "variable '%s' is named twice for the data set", name);
-    if (rank >= 0) PD_TRY(pd_meta_set_dims(&shape, rank, dims));
-    return pd_schema_add(&dataset->schema, name, is_float, 1, rank >= 0 ? &shape : NULL);
+    PD_TRY(pd_dataset_change(dataset, "being set up", "change its slots"));
+    pd_status status = add_slot(dataset, name, is_float, rank, dims);
+    pd_dataset_changed(dataset);
+    return status;
 }
 
-void pd_dataset_clear_slots(pd_dataset *dataset)
+pd_status pd_dataset_clear_slots(pd_dataset *dataset)
 {
+    PD_TRY(pd_dataset_change(dataset, "being set up", "change its slots"));
     struct pd_schema old = dataset->schema;
-    if (dataset->store.n || __atomic_load_n(&dataset->passes, __ATOMIC_RELAXED)) return;
-    pd_schema_clear(&dataset->schema);
-    dataset->schema.drops_zeros = old.drops_zeros;
-    dataset->schema.has_id = old.has_id;
-    dataset->schema.has_text = old.has_text;
+    pd_status status = PD_OK;
+    if (dataset->store.n)
+        status = pd_fail(PD_INVALID,
+                         "the data set has samples in memory; call release_memory() before other variables");
+    else {
+        pd_schema_clear(&dataset->schema);
+        dataset->schema.drops_zeros = old.drops_zeros;
+        dataset->schema.has_id = old.has_id;
+        dataset->schema.has_text = old.has_text;
+    }
+    pd_dataset_changed(dataset);
+    return status;
 }
 
-void pd_dataset_expect(pd_dataset *dataset, int id, int text)
+pd_status pd_dataset_expect(pd_dataset *dataset, int id, int text)
 {
-    if (dataset->store.n) return;
-    dataset->schema.has_id = id;
-    dataset->schema.has_text = text;
+    PD_TRY(pd_dataset_change(dataset, "being set up", "say what its lines begin with"));
+    pd_status status = PD_OK;
+    if (!dataset->store.n) {
+        dataset->schema.has_id = id;
+        dataset->schema.has_text = text;
+    } else if (!dataset->schema.has_id != !id || !dataset->schema.has_text != !text)
+        status = pd_fail(PD_INVALID, "the data set has samples in memory; call release_memory() before lines "
+                                     "that begin with other things");
+    pd_dataset_changed(dataset);
+    return status;
 }
 
 pd_status pd_dataset_use_files(pd_dataset *dataset, int n, const char *const *paths)
@@ -70,15 +86,18 @@ pd_status pd_dataset_set_batch(pd_dataset *dataset, int64_t samples)
 {
     if (samples < 1)
         return pd_fail(PD_INVALID, "the batch size is %lld; it must be 1 or more", (long long)samples);
-    PD_TRY(check_free(dataset, "set its batch size"));
+    PD_TRY(pd_dataset_change(dataset, "being set up", "set its batch size"));
     dataset->batch_size = samples;
+    pd_dataset_changed(dataset);
     return PD_OK;
 }
 
 pd_status pd_dataset_set_threads(pd_dataset *dataset, int threads)
 {
     if (threads < 1) return pd_fail(PD_INVALID, "the number of threads is %d; it must be 1 or more", threads);
+    PD_TRY(pd_dataset_change(dataset, "being set up", "set its threads"));
     dataset->threads = threads;
+    pd_dataset_changed(dataset);
     return PD_OK;
 }
 
@@ -89,15 +108,15 @@ pd_status pd_dataset_load(pd_dataset *dataset, const pd_run_options *options)
 
 pd_status pd_dataset_shuffle(pd_dataset *dataset, uint64_t seed)
 {
-    PD_TRY(check_free(dataset, "shuffle it"));
+    PD_TRY(pd_dataset_change(dataset, "being shuffled", "shuffle it"));
     pd_store_shuffle(&dataset->store, seed);
+    pd_dataset_changed(dataset);
     return PD_OK;
 }
 
-pd_status pd_dataset_exchange(pd_dataset *dataset, int n, const char *const *slots, uint64_t seed)
+static pd_status exchange(struct pd_dataset *d, int n, const char *const *slots, uint64_t seed)
 {
-    const struct pd_schema *schema = &dataset->schema;
-    PD_TRY(check_free(dataset, "shuffle slots"));
+    const struct pd_schema *schema = &d->schema;
     char *moves = pd_calloc((size_t)schema->n_used, 1);
     if (!moves) return pd_no_memory();
     pd_status status = PD_OK;
@@ -110,29 +129,44 @@ pd_status pd_dataset_exchange(pd_dataset *dataset, int n, const char *const *slo
         }
         if (!found) status = pd_fail(PD_NOT_FOUND, "the data set has no variable '%s' to shuffle", slots[i]);
     }
-    if (status == PD_OK) status = pd_store_exchange(&dataset->store, schema, moves, seed);
+    if (status == PD_OK) status = pd_store_exchange(&d->store, schema, moves, seed);
     pd_free(moves);
+    return status;
+}
+
+pd_status pd_dataset_exchange(pd_dataset *dataset, int n, const char *const *slots, uint64_t seed)
+{
+    PD_TRY(pd_dataset_change(dataset, "being shuffled", "shuffle slots"));
+    pd_status status = exchange(dataset, n, slots, seed);
+    pd_dataset_changed(dataset);
     return status;
 }
 
 pd_status pd_dataset_merge(pd_dataset *dataset, int size, int64_t *left_out)
 {
-    PD_TRY(check_free(dataset, "merge samples"));
-    if (!dataset->schema.has_id)
-        return pd_fail(PD_INVALID,
-                       "samples have no ids to merge by; call set_parse_ins_id(True) before loading");
-    return pd_store_merge(&dataset->store, &dataset->schema, size, left_out);
+    PD_TRY(pd_dataset_change(dataset, "being merged", "merge samples"));
+    pd_status status =
+        dataset->schema.has_id
+            ? pd_store_merge(&dataset->store, &dataset->schema, size, left_out)
+            : pd_fail(PD_INVALID,
+                      "samples have no ids to merge by; call set_parse_ins_id(True) before loading");
+    pd_dataset_changed(dataset);
+    return status;
 }
 
-void pd_dataset_drop(pd_dataset *dataset)
+pd_status pd_dataset_drop(pd_dataset *dataset)
 {
-    if (!__atomic_load_n(&dataset->passes, __ATOMIC_RELAXED)) pd_store_clear(&dataset->store);
+    PD_TRY(pd_dataset_change(dataset, "being emptied", "let go of its samples"));
+    pd_store_clear(&dataset->store);
+    pd_dataset_changed(dataset);
+    return PD_OK;
 }
 
-void pd_dataset_size(const pd_dataset *dataset, int64_t *samples, int64_t *bytes)
+void pd_dataset_size(pd_dataset *dataset, int64_t *samples, int64_t *bytes)
 {
-    *samples = dataset->store.n;
-    *bytes = dataset->store.bytes;
+    PD_HOLD(&dataset->lock);
+    *samples = dataset->samples;
+    *bytes = dataset->bytes;
 }
 
 /* ---- training ---- */
@@ -216,11 +250,11 @@ static pd_status choose_feeds(struct train *t, const struct pd_schema *schema, s
                    schema->slot[0].name);
 }
 
-static pd_status run(struct train *t, pd_dataset *dataset, pd_program *program, pd_train_report *report)
+static pd_status run(struct train *t, const struct pd_schema *schema, pd_program *program)
 {
     const pd_train_options *o = t->options;
     struct pd_workers *w = &t->workers;
-    PD_TRY(choose_feeds(t, &dataset->schema, program));
+    PD_TRY(choose_feeds(t, schema, program));
     t->feeds = pd_calloc((size_t)w->n * (size_t)w->n_feeds, sizeof *t->feeds);
     if (!t->feeds) return pd_no_memory();
     w->feeds = t->names;
@@ -232,12 +266,8 @@ static pd_status run(struct train *t, pd_dataset *dataset, pd_program *program, 
     w->arg = t;
     w->poll = o->poll ? poll_train : NULL;
     w->poll_arg = t;
-    PD_TRY(pd_pass_begin(dataset, w->n, &t->pass));
-    pd_status status = pd_workers_run(w);
-    if (status == PD_OK) status = pd_pass_check(t->pass);
-    if (report) report_of(t, report);
-    pd_pass_free(t->pass);
-    return status;
+    PD_TRY(pd_workers_run(w));
+    return pd_pass_check(t->pass);
 }
 
 pd_status pd_dataset_train(pd_dataset *dataset, pd_program *program, pd_scope *scope,
@@ -250,7 +280,10 @@ pd_status pd_dataset_train(pd_dataset *dataset, pd_program *program, pd_scope *s
             options->threads, options->n_fetches);
     struct train t = {.options = options,
                       .workers = {.program = program, .scope = scope, .n = options->threads}};
-    pd_status status = run(&t, dataset, program, report);
+    PD_TRY(pd_pass_begin(dataset, options->threads, &t.pass)); /* from here on its slots stay */
+    pd_status status = run(&t, &dataset->schema, program);
+    if (report) report_of(&t, report);
+    pd_pass_free(t.pass);
     pd_free(t.column);
     pd_free(t.names);
     pd_free(t.feeds);

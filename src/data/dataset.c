@@ -2,10 +2,12 @@
 #include "data/dataset.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/crew.h"
 #include "base/error.h"
+#include "base/lock.h"
 
 enum { BLOCK = 1 << 20 };
 
@@ -18,8 +20,37 @@ pd_status pd_dataset_new(int is_in_memory, struct pd_dataset **out)
     d->is_in_memory = is_in_memory;
     d->schema.drops_zeros = is_in_memory;
     pd_store_init(&d->store);
+    d->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     *out = d;
     return PD_OK;
+}
+
+/* Under the lock. */
+static pd_status check_rest(const struct pd_dataset *d, const char *then)
+{
+    if (d->passes) return pd_fail(PD_INVALID, "the data set is being trained on; %s before or after", then);
+    if (d->doing)
+        return pd_fail(PD_INVALID,
+                       "the data set is %s by another thread; wait for its end (wait_preload_done() after "
+                       "preload_into_memory()), then %s",
+                       d->doing, then);
+    return PD_OK;
+}
+
+pd_status pd_dataset_change(struct pd_dataset *dataset, const char *doing, const char *then)
+{
+    PD_HOLD(&dataset->lock);
+    PD_TRY(check_rest(dataset, then));
+    dataset->doing = doing;
+    return PD_OK;
+}
+
+void pd_dataset_changed(struct pd_dataset *dataset)
+{
+    PD_HOLD(&dataset->lock);
+    dataset->doing = NULL;
+    dataset->samples = dataset->store.n;
+    dataset->bytes = dataset->store.bytes;
 }
 
 static void drop_paths(struct pd_dataset *d)
@@ -39,12 +70,12 @@ void pd_dataset_free(struct pd_dataset *dataset)
     pd_free(dataset);
 }
 
-pd_status pd_dataset_set_files(struct pd_dataset *dataset, int n, const char *const *paths)
+static pd_status take_paths(struct pd_dataset *d, int n, const char *const *paths)
 {
-    drop_paths(dataset);
+    drop_paths(d);
     for (int i = 0; i < n; i++) {
         char *copy = pd_strdup(paths[i]);
-        if (!copy || !pd_vec_push(&dataset->paths, copy)) {
+        if (!copy || !pd_vec_push(&d->paths, copy)) {
             pd_free(copy);
             return pd_no_memory();
         }
@@ -52,12 +83,26 @@ pd_status pd_dataset_set_files(struct pd_dataset *dataset, int n, const char *co
     return PD_OK;
 }
 
+pd_status pd_dataset_set_files(struct pd_dataset *dataset, int n, const char *const *paths)
+{
+    PD_TRY(pd_dataset_change(dataset, "being set up", "name its files"));
+    pd_status status = take_paths(dataset, n, paths);
+    pd_dataset_changed(dataset);
+    return status;
+}
+
 pd_status pd_dataset_set_command(struct pd_dataset *dataset, const char *command)
 {
     char *copy = command && *command ? pd_strdup(command) : NULL;
     if (command && *command && !copy) return pd_no_memory();
+    pd_status status = pd_dataset_change(dataset, "being set up", "set its pipe command");
+    if (status != PD_OK) {
+        pd_free(copy);
+        return status;
+    }
     pd_free(dataset->command);
     dataset->command = copy;
+    pd_dataset_changed(dataset);
     return PD_OK;
 }
 
@@ -139,12 +184,10 @@ static void stop_loading(void *arg)
     __atomic_store_n(&l->files.stop, 1, __ATOMIC_RELAXED);
 }
 
-pd_status pd_dataset_read(struct pd_dataset *dataset, int (*poll)(void *), void *arg)
+static pd_status read_files(struct pd_dataset *dataset, int (*poll)(void *), void *arg)
 {
     struct load load = {.dataset = dataset};
     PD_TRY(check(dataset));
-    if (__atomic_load_n(&dataset->passes, __ATOMIC_RELAXED))
-        return pd_fail(PD_INVALID, "the data set is being trained on; load it before or after");
     pd_status status = open_files(dataset, &load.files);
     if (status == PD_OK) {
         int n = dataset->threads < dataset->paths.n ? dataset->threads : dataset->paths.n;
@@ -158,11 +201,17 @@ pd_status pd_dataset_read(struct pd_dataset *dataset, int (*poll)(void *), void 
     }
     if (status == PD_OK) status = pd_files_check(&load.files);
     pd_files_clear(&load.files);
-    if (status != PD_OK) {
-        pd_store_forget(&dataset->store); /* all of the files, or none */
-        return status;
-    }
-    return pd_store_arrange(&dataset->store, &dataset->schema);
+    if (status == PD_OK) status = pd_store_arrange(&dataset->store, &dataset->schema);
+    if (status != PD_OK) pd_store_forget(&dataset->store); /* all of the files, or none */
+    return status;
+}
+
+pd_status pd_dataset_read(struct pd_dataset *dataset, int (*poll)(void *), void *arg)
+{
+    PD_TRY(pd_dataset_change(dataset, "being loaded", "load it"));
+    pd_status status = read_files(dataset, poll, arg);
+    pd_dataset_changed(dataset);
+    return status;
 }
 
 /* ---- a pass ---- */
@@ -170,7 +219,7 @@ pd_status pd_dataset_read(struct pd_dataset *dataset, int (*poll)(void *), void 
 struct worker {
     struct pd_reader *reader; /* NULL: in memory */
     struct pd_buf text;       /* the records of a batch that was read, */
-    size_t *begin;            /* where each begins in it, */
+    PD_VEC(size_t) begin;     /* where each begins in it, */
     const char **record;      /* and in memory */
     struct pd_batch batch;
 };
@@ -188,19 +237,35 @@ static pd_status worker_init(struct pd_pass *p, struct worker *w)
     struct pd_dataset *d = p->dataset;
     PD_TRY(pd_batch_init(&w->batch, &d->schema));
     if (d->is_in_memory) return PD_OK;
-    w->begin = pd_calloc((size_t)d->batch_size, sizeof *w->begin);
-    w->record = pd_calloc((size_t)d->batch_size, sizeof *w->record);
-    return w->begin && w->record ? pd_reader_new(&p->files, &w->reader) : pd_no_memory();
+    return pd_reader_new(&p->files, &w->reader);
+}
+
+/* Passes may be beside each other, and nothing else beside them. */
+static pd_status enter(struct pd_dataset *d)
+{
+    PD_HOLD(&d->lock);
+    if (!d->passes) PD_TRY(check_rest(d, "train"));
+    PD_TRY(check(d));
+    if (d->is_in_memory && d->store.n == 0)
+        return pd_fail(PD_INVALID, "the data set has no samples in memory; call load_into_memory() first");
+    d->passes++;
+    return PD_OK;
+}
+
+static void leave(struct pd_dataset *d)
+{
+    PD_HOLD(&d->lock);
+    d->passes--;
 }
 
 pd_status pd_pass_begin(struct pd_dataset *dataset, int workers, struct pd_pass **out)
 {
-    PD_TRY(check(dataset));
-    if (dataset->is_in_memory && dataset->store.n == 0)
-        return pd_fail(PD_INVALID, "the data set has no samples in memory; call load_into_memory() first");
+    PD_TRY(enter(dataset));
     struct pd_pass *p = pd_calloc(1, sizeof *p);
-    if (!p) return pd_no_memory();
-    __atomic_fetch_add(&dataset->passes, 1, __ATOMIC_RELAXED);
+    if (!p) {
+        leave(dataset);
+        return pd_no_memory();
+    }
     p->dataset = dataset;
     p->n = workers;
     p->worker = pd_calloc((size_t)workers, sizeof *p->worker);
@@ -219,16 +284,40 @@ pd_status pd_pass_begin(struct pd_dataset *dataset, int workers, struct pd_pass 
 static pd_status next_of_files(struct pd_pass *p, struct worker *w, int64_t *n)
 {
     const struct pd_dataset *d = p->dataset;
-    int more = 1;
+    int had = w->begin.cap;
     w->text.n = 0;
-    for (*n = 0; *n < d->batch_size; ++*n) {
-        w->begin[*n] = w->text.n;
+    w->begin.n = 0;
+    while (w->begin.n < d->batch_size) {
+        size_t begin = w->text.n;
+        int more;
         PD_TRY(pd_reader_next(w->reader, &w->text, &more));
         if (!more) break;
+        if (w->begin.n == INT_MAX)
+            return pd_fail(PD_INVALID, "a batch from files has at most %d samples; set a smaller batch size",
+                           INT_MAX);
+        if (!pd_vec_push(&w->begin, begin)) return pd_no_memory();
     }
+    if (w->begin.cap > had) {
+        const char **grown = pd_realloc_array(w->record, (size_t)w->begin.cap, sizeof *grown);
+        if (!grown) return pd_no_memory();
+        w->record = grown;
+    }
+    *n = w->begin.n;
     for (int64_t i = 0; i < *n; i++)
-        w->record[i] = w->text.at + w->begin[i];
+        w->record[i] = w->text.at + w->begin.at[i];
     return PD_OK;
+}
+
+/* The next samples in memory that nobody has: *n of them from *begin on. */
+static void next_of_memory(struct pd_pass *p, int64_t *begin, int64_t *n)
+{
+    const struct pd_dataset *d = p->dataset;
+    *begin = __atomic_load_n(&p->next, __ATOMIC_RELAXED);
+    do {
+        int64_t left = d->store.n - *begin;
+        *n = left < d->batch_size ? left : d->batch_size;
+    } while (*n && !__atomic_compare_exchange_n(&p->next, begin, *begin + *n, 1, __ATOMIC_RELAXED,
+                                                __ATOMIC_RELAXED));
 }
 
 pd_status pd_pass_next(struct pd_pass *pass, int worker, const struct pd_batch **batch)
@@ -239,14 +328,14 @@ pd_status pd_pass_next(struct pd_pass *pass, int worker, const struct pd_batch *
     int64_t n;
     *batch = NULL;
     if (d->is_in_memory) {
-        int64_t begin = __atomic_fetch_add(&pass->next, d->batch_size, __ATOMIC_RELAXED);
-        n = d->store.n - begin < d->batch_size ? d->store.n - begin : d->batch_size;
+        int64_t begin;
+        next_of_memory(pass, &begin, &n);
         record = d->store.record + begin;
     } else {
         PD_TRY(next_of_files(pass, w, &n));
         record = w->record;
     }
-    if (n <= 0) return PD_OK;
+    if (n == 0) return PD_OK;
     PD_TRY(pd_batch_fill(&w->batch, record, n));
     *batch = &w->batch;
     return PD_OK;
@@ -260,9 +349,8 @@ void pd_pass_stop(struct pd_pass *pass)
 void pd_pass_progress(const struct pd_pass *pass, int64_t *done, int64_t *all)
 {
     if (pass->dataset->is_in_memory) {
-        int64_t next = __atomic_load_n(&pass->next, __ATOMIC_RELAXED);
+        *done = __atomic_load_n(&pass->next, __ATOMIC_RELAXED);
         *all = pass->dataset->store.n;
-        *done = next < *all ? next : *all;
         return;
     }
     *done = __atomic_load_n(&pass->files.done, __ATOMIC_RELAXED);
@@ -281,12 +369,12 @@ void pd_pass_free(struct pd_pass *pass)
         struct worker *w = &pass->worker[i];
         pd_reader_free(w->reader);
         pd_buf_free(&w->text);
-        pd_free(w->begin);
+        pd_vec_free(&w->begin);
         pd_free(w->record);
         if (w->batch.schema) pd_batch_clear(&w->batch);
     }
     pd_free(pass->worker);
     pd_files_clear(&pass->files);
-    __atomic_fetch_sub(&pass->dataset->passes, 1, __ATOMIC_RELAXED);
+    leave(pass->dataset);
     pd_free(pass);
 }

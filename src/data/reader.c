@@ -37,7 +37,8 @@ struct pd_reader {
 pd_status pd_files_init(struct pd_files *files, const struct pd_schema *schema, const char *command, int n,
                         const char *const *paths)
 {
-    *files = (struct pd_files){.schema = schema, .command = command, .lock = PTHREAD_MUTEX_INITIALIZER};
+    *files = (struct pd_files){.schema = schema, .lock = PTHREAD_MUTEX_INITIALIZER};
+    if (command && !(files->command = pd_strdup(command))) return pd_no_memory();
     if (!pd_vec_reserve(&files->paths, n)) return pd_no_memory();
     for (int i = 0; i < n; i++) {
         char *copy = pd_strdup(paths[i]);
@@ -54,6 +55,8 @@ void pd_files_clear(struct pd_files *files)
     for (int i = 0; i < files->paths.n; i++)
         pd_free(files->paths.at[i]);
     pd_vec_free(&files->paths);
+    pd_free(files->command);
+    files->command = NULL;
 }
 
 static pd_status too_bad(const struct pd_files *files)

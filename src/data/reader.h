@@ -15,7 +15,7 @@
 /* What readers share. All but the first three are under `lock`, or atomic. */
 struct pd_files {
     const struct pd_schema *schema;
-    const char *command; /* as pd_source_open has it */
+    char *command; /* as pd_source_open has it */
     PD_VEC(char *) paths;
     pthread_mutex_t lock;
     int next;            /* file that nobody has begun */
@@ -26,7 +26,8 @@ struct pd_files {
     char first_bad[400]; /* for an error */
 };
 
-/* `command` and `schema` are borrowed, `paths` is copied. */
+/* `schema` is borrowed; `command` and `paths` are copied. What there is then is for pd_files_clear, also when
+ * it fails. */
 pd_status pd_files_init(struct pd_files *files, const struct pd_schema *schema, const char *command, int n,
                         const char *const *paths);
 void pd_files_clear(struct pd_files *files);

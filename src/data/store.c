@@ -75,11 +75,17 @@ static int by_rank(const void *a, const void *b)
 pd_status pd_store_arrange(struct pd_store *store, const struct pd_schema *schema)
 {
     int begin = store->n_arranged, n = store->blocks.n - begin;
+    int64_t before = store->n;
     if (n) qsort(store->blocks.at + begin, (size_t)n, sizeof *store->blocks.at, by_rank);
     for (; store->n_arranged < store->blocks.n; store->n_arranged++) {
         const struct pd_store_block *block = &store->blocks.at[store->n_arranged];
         for (const char *at = block->at; at < block->at + block->n; at += pd_record_bytes(schema, at)) {
-            PD_TRY(reserve(store, 1));
+            pd_status status = reserve(store, 1);
+            if (status != PD_OK) {
+                store->n_arranged = begin;
+                store->n = before;
+                return status;
+            }
             store->record[store->n++] = at;
         }
     }

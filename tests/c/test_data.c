@@ -340,6 +340,56 @@ static void test_a_pass(void **state)
     }
 }
 
+/* What a change, a load or a pass needs stays until its end; a pass may be beside a pass. */
+static void test_one_thing_at_a_time(void **state)
+{
+    (void)state;
+    const char *path = file_of("one", "1 1 1 0.5\n1 2 1 1\n");
+    struct pd_pass *p, *second;
+    const struct pd_batch *batch;
+    struct pd_dataset *d = dataset_of(0, 1, &path);
+    assert_int_equal(pd_pass_begin(d, 1, &p), PD_OK);
+    assert_int_equal(pd_pass_begin(d, 1, &second), PD_OK);
+    pd_pass_free(second);
+    assert_int_equal(pd_dataset_set_command(d, "false"), PD_INVALID);
+    assert_int_equal(pd_dataset_set_files(d, 0, NULL), PD_INVALID);
+    assert_int_equal(pd_dataset_read(d, NULL, NULL), PD_INVALID);
+    assert_non_null(strstr(pd_error(), "is being trained on; load it before or after"));
+    assert_int_equal(pd_pass_next(p, 0, &batch), PD_OK);
+    assert_int_equal(batch->samples, 2);
+    pd_pass_free(p);
+    assert_int_equal(pd_dataset_change(d, "being loaded", "load it"), PD_OK);
+    assert_int_equal(pd_dataset_change(d, "being shuffled", "shuffle it"), PD_INVALID);
+    assert_non_null(strstr(pd_error(), "is being loaded by another thread; wait for its end"));
+    assert_int_equal(pd_pass_begin(d, 1, &p), PD_INVALID);
+    pd_dataset_changed(d);
+    assert_int_equal(pd_dataset_set_command(d, "cat | cat"), PD_OK);
+    pd_dataset_free(d);
+}
+
+/* As large as may be: all samples are in the first, and nothing overflows behind it. */
+static void test_a_large_batch(void **state)
+{
+    (void)state;
+    const char *path = file_of("large", "1 1 1 0.5\n1 2 1 1\n");
+    struct pd_pass *p;
+    const struct pd_batch *batch;
+    for (int in_memory = 0; in_memory < 2; in_memory++) {
+        struct pd_dataset *d = dataset_of(in_memory, 1, &path);
+        d->batch_size = INT64_MAX;
+        if (in_memory) assert_int_equal(pd_dataset_read(d, NULL, NULL), PD_OK);
+        assert_int_equal(pd_pass_begin(d, 2, &p), PD_OK);
+        assert_int_equal(pd_pass_next(p, 0, &batch), PD_OK);
+        assert_int_equal(batch->samples, 2);
+        for (int i = 0; i < 6; i++) {
+            assert_int_equal(pd_pass_next(p, i % 2, &batch), PD_OK);
+            assert_null(batch);
+        }
+        pd_pass_free(p);
+        pd_dataset_free(d);
+    }
+}
+
 static void test_bad_lines_are_left_out(void **state)
 {
     (void)state;
@@ -535,6 +585,8 @@ int main(void)
         cmocka_unit_test(test_zeros_are_dropped_in_memory),
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_a_pass),
+        cmocka_unit_test(test_one_thing_at_a_time),
+        cmocka_unit_test(test_a_large_batch),
         cmocka_unit_test(test_bad_lines_are_left_out),
         cmocka_unit_test(test_commands),
         cmocka_unit_test(test_a_silent_command_can_be_stopped),

@@ -234,6 +234,91 @@ def test_loading_again_adds_samples(tmp_path):
     assert dataset.get_memory_data_size() == ROWS
 
 
+def test_nothing_else_goes_on_while_samples_are_preloaded(tmp_path):
+    net = Net(tmp_path)
+    begun, mark = tmp_path / "begun", tmp_path / "go on"
+    dataset = net.dataset("InMemoryDataset")
+    dataset.load_into_memory()
+    dataset.set_fea_eval(1, True)
+    dataset.set_pipe_command(f"touch '{begun}'; while [ ! -e '{mark}' ]; do sleep 0.01; done; cat")
+    dataset.preload_into_memory()
+    try:
+        for call in (dataset.local_shuffle, dataset.global_shuffle, dataset.release_memory, dataset.load_into_memory,
+                     dataset.preload_into_memory, lambda: dataset.slots_shuffle(["label"])):
+            with pytest.raises(RuntimeError, match=r"call wait_preload_done\(\) first, then "):
+                call()
+        wait_for(begun)
+        # The engine itself refuses what does not come by these methods.
+        for call in (dataset.dataset.drop, dataset.dataset.load, lambda: dataset.dataset.exchange(["label"], 1),
+                     lambda: dataset.dataset.use_command("cat"), lambda: dataset.dataset.use_files(net.paths),
+                     lambda: dataset.dataset.set_sizes(1, 1), lambda: dataset.dataset.expect(True, False),
+                     lambda: dataset.dataset.use_slots([("x", True, None)]), lambda: dataset.dataset.merge(1),
+                     lambda: dataset.dataset.train(fluid.default_main_program(), fluid.global_scope(), 1, [], 1, None, None)):
+            with pytest.raises(Exception, match=r"wait for its end \(wait_preload_done\(\) after preload_into_memory\(\)\), then "):
+                call()
+        assert dataset.get_memory_data_size() == ROWS
+    finally:
+        mark.touch()
+    dataset.wait_preload_done()
+    assert dataset.get_memory_data_size() == 2 * ROWS
+    dataset.local_shuffle()
+    dataset.release_memory()
+    assert dataset.get_memory_data_size() == 0
+
+
+@pytest.mark.parametrize("kind", ["QueueDataset", "InMemoryDataset"])
+def test_nothing_else_goes_on_while_it_is_trained_on(tmp_path, kind):
+    net, refused = Net(tmp_path), []
+    dataset = net.dataset(kind, batch=1)
+    dataset.set_pipe_command("cat | cat")
+    if kind == "InMemoryDataset":
+        dataset.load_into_memory()
+        dataset.set_fea_eval(1, True)
+    calls = [lambda: net.exe.infer_from_dataset(dataset=dataset), lambda: dataset.dataset.use_command("exit 3"),
+             lambda: dataset.dataset.use_files([str(tmp_path / "nowhere")]), lambda: dataset.dataset.use_slots([]),
+             lambda: dataset.dataset.expect(True, True)]
+    if kind == "InMemoryDataset":
+        calls += [dataset.load_into_memory, dataset.local_shuffle, dataset.release_memory, lambda: dataset.slots_shuffle(["label"])]
+
+    class Try(fluid.executor.FetchHandler):
+        def handler(self, res_dict):
+            for call in calls:
+                with pytest.raises(Exception, match="the data set is being trained on; .* before or after"):
+                    call()
+                refused.append(call)
+
+    net.exe.train_from_dataset(dataset=dataset, fetch_handler=Try({"loss": net.loss}, period_secs=0))
+    assert len(refused) == ROWS * len(calls)
+    net.exe.train_from_dataset(dataset=dataset)
+
+
+@pytest.mark.parametrize("kind", ["QueueDataset", "InMemoryDataset"])
+def test_all_samples_in_one_batch(tmp_path, kind, capfd):
+    net = Net(tmp_path, files=3)
+    for size in (sys.maxsize, 2**62):
+        dataset = net.dataset(kind, batch=size, threads=3)
+        if kind == "InMemoryDataset":
+            dataset.load_into_memory()
+        seen = labels(net, dataset)
+        if kind == "InMemoryDataset":
+            assert seen == labels_of_files(net)
+            for threads in (1, 2, 3):
+                net.exe.infer_from_dataset(dataset=dataset, thread=threads)
+        else:
+            assert sorted(seen) == sorted(labels_of_files(net))
+
+
+def test_other_variables_than_those_that_were_loaded(tmp_path):
+    net = Net(tmp_path)
+    dataset = net.dataset("InMemoryDataset")
+    dataset.load_into_memory()
+    dataset.set_use_var([net.words, net.dense])
+    with pytest.raises(ValueError, match="loaded, which are words, dense, label: call release_memory"):
+        net.exe.train_from_dataset(dataset=dataset)
+    with pytest.raises(ValueError, match="zero byte"):
+        dataset.set_filelist(["a\0b"])
+
+
 def test_samples_of_one_id_are_merged(tmp_path):
     x = fluid.data("x", [None, 1], dtype="int64", lod_level=1)
     path = tmp_path / "ids"
@@ -412,6 +497,13 @@ def test_ctrl_c_ends_it_with_its_command(tmp_path):
     end = time.monotonic() + 60
     while is_there(shell):
         assert time.monotonic() < end, "what the command has started runs on"
+        time.sleep(0.01)
+
+
+def wait_for(path):
+    end = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < end
         time.sleep(0.01)
 
 

@@ -70,6 +70,7 @@ class DatasetBase:
         self.parse_ins_id = self.parse_content = False
         self.dataset = _core.Dataset(self._in_memory)
         self._lines: tuple | None = None  # what the engine knows of them
+        self._handing = threading.Lock()  # settings go to the engine as one
 
     # ---- settings ----
 
@@ -112,6 +113,8 @@ class DatasetBase:
             raise TypeError(f"set_filelist wants a list of paths, found {filelist!r}; write [{str(filelist)!r}].")
         found: list[str] = []
         for path in map(os.fspath, filelist):
+            if "\0" in path:
+                raise ValueError(f"set_filelist: the path {path!r} has a zero byte; no file has such a name.")
             matches = sorted(glob.glob(path)) if glob.has_magic(path) and not os.path.exists(path) else [path]
             if not matches:
                 raise ValueError(f"set_filelist: no file is like {path!r}.")
@@ -216,19 +219,23 @@ class DatasetBase:
     # ---- for the Executor ----
 
     def _hand_over(self) -> None:
-        """Gives the settings to the engine."""
+        """Gives the settings to the engine, which refuses them while the data set is in use."""
         if not self.use_var:
             raise ValueError("The data set has no variables to fill: name them with set_use_var.")
-        self.dataset.use_command(self.pipe_command)
-        self.dataset.use_files(self._local_files())
-        self.dataset.set_sizes(self.batch_size, self.thread_num)
-        slots = [(var.name, var.dtype == core.VarDesc.VarType.FP32, list(var.shape) if var.lod_level == 0 else None)
-                 for var in self.use_var]
-        lines = (self.parse_ins_id, self.parse_content, slots)
-        if lines != self._lines:  # others than those of samples in memory are refused
-            self.dataset.expect(self.parse_ins_id, self.parse_content)
-            self.dataset.use_slots(slots)
-            self._lines = lines
+        with self._handing:
+            self.dataset.use_command(self.pipe_command)
+            self.dataset.use_files(self._local_files())
+            self.dataset.set_sizes(self.batch_size, self.thread_num)
+            slots = self._slots()
+            lines = (self.parse_ins_id, self.parse_content, slots)
+            if lines != self._lines:  # others than those of samples in memory are refused
+                self.dataset.use_slots(slots)
+                self.dataset.expect(self.parse_ins_id, self.parse_content)
+                self._lines = lines
+
+    def _slots(self) -> list[tuple]:
+        return [(var.name, var.dtype == core.VarDesc.VarType.FP32, list(var.shape) if var.lod_level == 0 else None)
+                for var in self.use_var]
 
     def _local_files(self) -> list[str]:
         if not self.filelist:
@@ -421,6 +428,7 @@ class InMemoryDataset(DatasetBase):
                 dataset.load_into_memory()
                 print(dataset.get_memory_data_size())    # 2
         """
+        self._check_preload("load it")
         self._hand_over()
         self.dataset.load()
 
@@ -430,8 +438,7 @@ class InMemoryDataset(DatasetBase):
         Args:
             thread_num: how many threads read; None: as set_thread says.
         """
-        if self._preload is not None:
-            raise RuntimeError("preload_into_memory was called twice; call wait_preload_done() first.")
+        self._check_preload("load more")
         self._hand_over()
         if thread_num:
             self.dataset.set_sizes(self.batch_size, thread_num)
@@ -447,16 +454,23 @@ class InMemoryDataset(DatasetBase):
 
     def wait_preload_done(self) -> None:
         """Waits for what preload_into_memory has begun, and raises what went wrong."""
-        if self._preload is None:
+        preload = self._preload
+        if preload is None:
             return
-        self._preload.join()
+        preload.join()
         self._preload = None
         error, self._preload_error = self._preload_error, None
         if error is not None:
             raise error
 
+    def _check_preload(self, then: str) -> None:
+        if self._preload is not None:
+            raise RuntimeError("preload_into_memory is reading files into this data set: call wait_preload_done() first, then "
+                               f"{then}.")
+
     def local_shuffle(self) -> None:
         """Puts the samples in memory into a random order."""
+        self._check_preload("shuffle it")
         self.dataset.shuffle(self._seed())
 
     def global_shuffle(self, fleet: Any = None, thread_num: int = 12) -> None:
@@ -469,6 +483,7 @@ class InMemoryDataset(DatasetBase):
         if fleet is not None and fleet.worker_num() > 1:
             raise NotImplementedError("global_shuffle over several workers is not there yet. local_shuffle shuffles the samples "
                                       "of this worker; give each worker other files (fleet.split_files).")
+        self._check_preload("shuffle it")
         if self.merge_size >= 0:
             left_out = self.dataset.merge(self.merge_size)
             if left_out:
@@ -485,11 +500,13 @@ class InMemoryDataset(DatasetBase):
         Args:
             slots: names of variables.
         """
+        self._check_preload("shuffle it")
         if self.fea_eval:
             self.dataset.exchange(list(slots), self._seed())
 
     def release_memory(self) -> None:
-        """Lets go of the samples in memory."""
+        """Lets go of the samples in memory. While it is trained on that is refused."""
+        self._check_preload("release it")
         self.dataset.drop()
 
     def get_memory_data_size(self, fleet: Any = None) -> int:
@@ -522,6 +539,10 @@ class InMemoryDataset(DatasetBase):
         self.wait_preload_done()
         if self.dataset.size()[0] == 0:
             raise ValueError("The data set has no samples in memory: call load_into_memory() first.")
+        if self._lines is not None and self._lines[2] != self._slots():
+            names = ", ".join(name for name, *_ in self._lines[2])
+            raise ValueError("The variables of set_use_var are no longer those with which the samples were loaded, which are "
+                             f"{names}: call release_memory() and load_into_memory() again.")
         self.dataset.set_sizes(self.batch_size, self.thread_num)
 
     def __repr__(self) -> str:
