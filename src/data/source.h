@@ -1,8 +1,4 @@
-/* Where text comes from: a file, or what a command of the user's makes of it ("pipe command").
- *
- * A command runs in a shell of its own, with the file as its input. What it writes to its standard error is
- * passed on to ours; the end of it is kept, and is part of the error when the command fails. One thread at a
- * time. */
+/* Where text comes from: a file, or what a command of the user's makes of it. */
 #ifndef PD_DATA_SOURCE_H
 #define PD_DATA_SOURCE_H
 
@@ -12,8 +8,9 @@
 
 struct pd_source;
 
-/* `command` NULL or "cat": the file itself. Borrows both. While a command is silent, *stop (atomic) is looked
- * at now and then: not 0 ends the read with PD_INTERRUPTED. */
+/* `command` NULL or "cat": the file itself. Borrows all until the close. While a pipe, a terminal or a
+ * command is silent, *stop (atomic) is looked at now and then: not 0 ends the call with PD_INTERRUPTED. A
+ * pipe with a name is waited for until somebody writes to it. */
 pd_status pd_source_open(const char *path, const char *command, const int *stop, struct pd_source **out);
 /* Up to `room` bytes; *n is 0 at the end, where a command that failed is an error. */
 pd_status pd_source_read(struct pd_source *source, char *to, size_t room, size_t *n);

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -434,12 +435,33 @@ static void test_commands(void **state)
     assert_int_equal(pd_dataset_set_command(d, "kill -9 $$"), PD_OK);
     assert_int_equal(pass(d, &samples, &ids), PD_IO);
     assert_non_null(strstr(pd_error(), "was ended by signal 9"));
+    assert_int_equal(pd_dataset_set_command(d, "kill -9 0"), PD_OK); /* with the shell that waits for it */
+    assert_int_equal(pass(d, &samples, &ids), PD_IO);
+    assert_non_null(strstr(pd_error(), "nobody can tell whether it failed"));
     pd_dataset_free(d);
 }
 
 static int says_stop(void *arg)
 {
     return ++*(int *)arg > 2;
+}
+
+/* How a command ended does not come through waitpid, which knows nothing of it here. */
+static void test_commands_without_sigchld(void **state)
+{
+    (void)state;
+    const char *path = file_of("plain", "1 1 1 0\n");
+    int64_t samples;
+    uint64_t ids;
+    struct pd_dataset *d = dataset_of(0, 1, &path);
+    void (*before)(int) = signal(SIGCHLD, SIG_IGN);
+    assert_int_equal(pd_dataset_set_command(d, "cat; exit 3"), PD_OK);
+    assert_int_equal(pass(d, &samples, &ids), PD_IO);
+    assert_non_null(strstr(pd_error(), "ended with status 3"));
+    assert_int_equal(pd_dataset_set_command(d, "cat | cat"), PD_OK);
+    assert_int_equal(pass(d, &samples, &ids), PD_OK);
+    signal(SIGCHLD, before);
+    pd_dataset_free(d);
 }
 
 /* A command that never ends is ended, with what it has started. */
@@ -589,6 +611,7 @@ int main(void)
         cmocka_unit_test(test_a_large_batch),
         cmocka_unit_test(test_bad_lines_are_left_out),
         cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_commands_without_sigchld),
         cmocka_unit_test(test_a_silent_command_can_be_stopped),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_samples_of_one_id),
