@@ -15,9 +15,10 @@
 enum {
     BLOCK = 1 << 20,
     LINE_MOST = 1 << 30,
-    TOLD = 10,      /* bad lines that are told one by one */
-    BAD_FREE = 100, /* so many bad lines are never too many, */
-    BAD_SHARE = 10, /* more are when one line in so many is bad */
+    TOLD = 10,        /* bad lines that are told one by one */
+    BAD_FREE = 100,   /* so many bad lines are never too many, */
+    BAD_SHARE = 10,   /* more are when one line in so many is bad */
+    BAD_FIRST = 1000, /* so many at the beginning of a file, and no other, are too many at once */
 };
 
 struct pd_reader {
@@ -28,6 +29,7 @@ struct pd_reader {
     int64_t line;          /* the number of the line at `at`, from 1 on */
     int64_t counted, size; /* bytes of this file that the list knows of */
     int64_t lines, bad;    /* not added to the list yet */
+    int64_t bad_first;     /* with which the file began; -1: and then a good one */
     char *block;
     size_t cap, at, end,
         filled;  /* lines from `at` to `end`; bytes of a line that is not whole up to `filled` */
@@ -105,7 +107,7 @@ pd_status pd_reader_new(struct pd_files *files, struct pd_reader **out)
 }
 
 /* Adds what was read to what all have read. */
-static pd_status account(struct pd_reader *r)
+static void account(struct pd_reader *r)
 {
     struct pd_files *f = r->files;
     int64_t done = r->source ? pd_source_done(r->source) : r->size;
@@ -115,9 +117,7 @@ static pd_status account(struct pd_reader *r)
     f->lines += r->lines;
     f->bad += r->bad;
     r->lines = r->bad = 0;
-    pd_status status = f->bad && f->lines > BAD_FREE ? too_bad(f) : PD_OK;
     pthread_mutex_unlock(&f->lock);
-    return status;
 }
 
 void pd_reader_free(struct pd_reader *reader)
@@ -147,6 +147,7 @@ static pd_status begin_file(struct pd_reader *r, int *more)
     r->size = pd_source_size(r->source);
     r->counted = 0;
     r->line = 1;
+    r->bad_first = 0;
     r->at = r->end = r->filled = 0;
     r->is_over = 0;
     return PD_OK;
@@ -170,7 +171,7 @@ static pd_status fill(struct pd_reader *r)
     memmove(r->block, r->block + r->at, r->filled - r->at);
     r->filled -= r->at;
     r->at = r->end = 0;
-    PD_TRY(account(r));
+    account(r);
     if (__atomic_load_n(&r->files->stop, __ATOMIC_RELAXED))
         return pd_fail(PD_INTERRUPTED, "reading was ended");
     while (!r->end && !r->is_over) {
@@ -192,15 +193,15 @@ static pd_status fill(struct pd_reader *r)
     return PD_OK;
 }
 
-static pd_status end_file(struct pd_reader *r)
+static void end_file(struct pd_reader *r)
 {
     pd_source_close(r->source);
     r->source = NULL;
-    return account(r);
+    account(r);
 }
 
 /* A line that cannot be read. */
-static void tell(struct pd_reader *r, const char *why)
+static pd_status tell(struct pd_reader *r, const char *why)
 {
     struct pd_files *f = r->files;
     r->bad++;
@@ -212,6 +213,13 @@ static void tell(struct pd_reader *r, const char *why)
     if (so_far <= TOLD)
         pd_log(PD_LOG_WARNING, "%s:%" PRId64 ": this line is left out: %s%s", r->path, r->line, why,
                so_far == TOLD ? " (more of these are counted, not told)" : "");
+    if (r->bad_first < 0 || ++r->bad_first < BAD_FIRST) return PD_OK;
+    return pd_fail(
+        PD_FORMAT,
+        "the first %d lines of '%s' cannot be read, none of them. Are the slots those of the files, "
+        "in their order (set_use_var), and what the pipe command writes? The last of them, line "
+        "%" PRId64 ": %s",
+        BAD_FIRST, r->path, r->line, why);
 }
 
 pd_status pd_reader_next(struct pd_reader *reader, struct pd_buf *out, int *more)
@@ -226,17 +234,18 @@ pd_status pd_reader_next(struct pd_reader *reader, struct pd_buf *out, int *more
             const char *next, *why, *text = r->block + r->at;
             size_t before = out->n;
             PD_TRY(pd_multislot_read(r->files->schema, text, r->block + r->end, out, &next, &why));
-            if (why) tell(r, why);
+            if (why) PD_TRY(tell(r, why));
             r->at = (size_t)(next - r->block);
             r->line++;
             r->lines += why || out->n > before;
             if (out->n > before) {
+                r->bad_first = -1;
                 *more = 1;
                 return PD_OK;
             }
         }
         if (r->is_over)
-            PD_TRY(end_file(r));
+            end_file(r);
         else
             PD_TRY(fill(r));
     }

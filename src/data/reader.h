@@ -2,7 +2,9 @@
  * begun.
  *
  * A line that cannot be read is left out, told with its file and number (the first ones) and counted. When a
- * good part of all lines is bad, the description of the slots is wrong, and reading ends with an error. */
+ * good part of all lines is bad, the description of the slots is wrong, and that is an error: judged at the
+ * end, so that it does not hang on the order in which files are read. A file that begins with a thousand bad
+ * lines, and no other, ends the reading at once. */
 #ifndef PD_DATA_READER_H
 #define PD_DATA_READER_H
 
