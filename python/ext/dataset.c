@@ -181,8 +181,8 @@ struct training {
     struct core_state *state;
     PyObject *on_print, *on_poll;
     int n_fetches;
-    int has_raised; /* on_print has; atomic */
-    PyObject *raised[3];
+    int is_over;         /* something was raised, and nothing more is asked from Python; atomic */
+    PyObject *raised[3]; /* by on_print */
 };
 
 static PyObject *report_tuple(const pd_train_report *r)
@@ -213,12 +213,13 @@ static PyObject *arrays(struct training *t, const pd_value *const *fetched)
 static void print(void *arg, int64_t batch, const pd_value *const *fetched)
 {
     struct training *t = arg;
+    if (__atomic_load_n(&t->is_over, __ATOMIC_ACQUIRE)) return;
     PyGILState_STATE held = PyGILState_Ensure();
-    PyObject *list = t->has_raised ? NULL : arrays(t, fetched);
+    PyObject *list = arrays(t, fetched);
     PyObject *result = list ? PyObject_CallFunction(t->on_print, "LO", (long long)batch, list) : NULL;
-    if (!result && !t->has_raised) {
+    if (!result) {
         PyErr_Fetch(&t->raised[0], &t->raised[1], &t->raised[2]);
-        __atomic_store_n(&t->has_raised, 1, __ATOMIC_RELEASE);
+        __atomic_store_n(&t->is_over, 1, __ATOMIC_RELEASE);
     }
     Py_XDECREF(result);
     Py_XDECREF(list);
@@ -228,16 +229,18 @@ static void print(void *arg, int64_t batch, const pd_value *const *fetched)
 static int poll_train(void *arg, const pd_train_report *report)
 {
     struct training *t = arg;
-    if (__atomic_load_n(&t->has_raised, __ATOMIC_ACQUIRE)) return 1;
+    if (__atomic_load_n(&t->is_over, __ATOMIC_ACQUIRE)) return 1;
     int stop = core_poll_signals(&t->watch);
-    if (stop || !t->on_poll) return stop;
-    PyEval_RestoreThread(t->watch.thread);
-    PyObject *tuple = report_tuple(report);
-    PyObject *result = tuple ? PyObject_CallFunctionObjArgs(t->on_poll, tuple, NULL) : NULL;
-    stop = !result;
-    Py_XDECREF(result);
-    Py_XDECREF(tuple);
-    t->watch.thread = PyEval_SaveThread();
+    if (!stop && t->on_poll) {
+        PyEval_RestoreThread(t->watch.thread);
+        PyObject *tuple = report_tuple(report);
+        PyObject *result = tuple ? PyObject_CallFunctionObjArgs(t->on_poll, tuple, NULL) : NULL;
+        stop = !result;
+        Py_XDECREF(result);
+        Py_XDECREF(tuple);
+        t->watch.thread = PyEval_SaveThread();
+    }
+    if (stop) __atomic_store_n(&t->is_over, 1, __ATOMIC_RELEASE);
     return stop;
 }
 
@@ -266,9 +269,12 @@ static PyObject *train(PyObject *self, PyObject *args)
     pd_status status = pd_dataset_train(of(self)->at, ((struct core_program *)program)->at,
                                         ((struct core_scope *)scope)->at, &options, &report);
     PyEval_RestoreThread(training.watch.thread);
-    if (training.has_raised)
+    if (PyErr_Occurred()) { /* a signal's, which may have come beside another */
+        for (int i = 0; i < 3; i++)
+            Py_XDECREF(training.raised[i]);
+    } else if (training.raised[0])
         PyErr_Restore(training.raised[0], training.raised[1], training.raised[2]);
-    else if (!PyErr_Occurred() && !core_failed(state, status))
+    else if (!core_failed(state, status))
         result = report_tuple(&report);
 done:
     core_scratch_free(&scratch);

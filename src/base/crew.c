@@ -81,12 +81,15 @@ pd_status pd_crew_run(const struct pd_crew *crew)
     struct member *members = pd_calloc((size_t)crew->n, sizeof *members);
     if (!members) return pd_no_memory();
     pd_cond_init(&r.ended);
-    int n = start(&r, members);
+    int n = start(&r, members), polls = crew->poll != NULL;
     pthread_mutex_lock(&r.lock);
     while (r.left > 0) {
         pd_cond_wait_ms(&r.ended, &r.lock, POLL_MS);
         pthread_mutex_unlock(&r.lock);
-        if (crew->poll && crew->poll(crew->poll_arg)) fail(&r, PD_INTERRUPTED, "interrupted");
+        if (polls && crew->poll(crew->poll_arg)) {
+            polls = 0;
+            fail(&r, PD_INTERRUPTED, "interrupted");
+        }
         pthread_mutex_lock(&r.lock);
     }
     pthread_mutex_unlock(&r.lock);

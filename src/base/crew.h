@@ -12,7 +12,8 @@ struct pd_crew {
      * end soon. */
     void (*stop)(void *arg);
     void *arg;
-    /* Called now and then in the calling thread; not 0: stop, with PD_INTERRUPTED. NULL: never. */
+    /* Called now and then in the calling thread; not 0: stop, with PD_INTERRUPTED, and it is not called
+     * again. NULL: never. */
     int (*poll)(void *poll_arg);
     void *poll_arg;
 };

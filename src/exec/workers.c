@@ -31,9 +31,7 @@ static pd_status run_batch(struct run *r, struct pd_prepared *p, struct pd_value
     struct pd_workers *w = r->w;
     for (int i = 0; i < w->n_feeds; i++)
         PD_TRY(pd_exec_feed_value(p, i, values[i]));
-    pd_status status = pd_exec_run(p, w->scope, is_stopped, r);
-    pd_exec_unfeed(p);
-    return status;
+    return pd_exec_run(p, w->scope, is_stopped, r);
 }
 
 static pd_status run_all(struct run *r, struct pd_executor *executor, int number)
@@ -55,7 +53,10 @@ static pd_status run_all(struct run *r, struct pd_executor *executor, int number
         add(&w->run_ns, begin - now);
         add(&w->batches, 1);
         add(&w->samples, samples);
-        if (w->ran) PD_TRY(w->ran(w->arg, number, batch, p));
+        pd_status status = w->ran ? w->ran(w->arg, number, batch, p) : PD_OK; /* feeds may be fetched */
+        pd_exec_unfeed(p);
+        PD_TRY(status);
+        if (w->ran) begin = pd_clock_ns(); /* that was no reading */
     }
 }
 

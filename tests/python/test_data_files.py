@@ -153,6 +153,25 @@ def test_a_fetch_handler(tmp_path):
             net.exe.train_from_dataset(dataset=net.dataset(batch=1), fetch_handler=Fail({"loss": net.loss}, period_secs=0))
 
 
+@pytest.mark.parametrize("kind", ["QueueDataset", "InMemoryDataset"])
+def test_what_the_data_set_feeds_can_be_fetched(tmp_path, kind, capfd):
+    net, seen = Net(tmp_path), []
+    dataset = net.dataset(kind, batch=ROWS)
+    if kind == "InMemoryDataset":
+        dataset.load_into_memory()
+
+    class Keep(fluid.executor.FetchHandler):
+        def handler(self, res_dict):
+            seen.append(res_dict)
+
+    handler = Keep({"words": net.words, "dense": net.dense, "label": net.label}, period_secs=0)
+    net.exe.train_from_dataset(dataset=dataset, fetch_list=[net.label], print_period=1, fetch_handler=handler)
+    assert capfd.readouterr().out.startswith("batch 1\tlabel: [[")
+    np.testing.assert_array_equal(seen[0]["words"].ravel(), np.concatenate([each[0] for each in net.samples]))
+    np.testing.assert_array_equal(seen[0]["dense"], np.stack([each[1] for each in net.samples]))
+    np.testing.assert_array_equal(seen[0]["label"].ravel(), [each[2] for each in net.samples])
+
+
 # ---- in memory ----
 
 
@@ -376,6 +395,44 @@ def test_lines_that_cannot_be_read(tmp_path, capfd):
         net.exe.train_from_dataset(dataset=net.dataset())
 
 
+@pytest.mark.parametrize("in_memory", [False, True])
+@pytest.mark.parametrize("bad, fails", [(150, False), (455, False), (456, True), (999, True)])
+def test_bad_lines_are_judged_alike_in_any_order(tmp_path, in_memory, bad, fails):
+    x = fluid.data("x", [None, 1], dtype="float32")
+    program = fluid.default_main_program()
+    fluid.layers.scale(x, 2.0)
+    good = [tmp_path / f"good-{k}" for k in range(20)]
+    for path in good:
+        path.write_text("1 0.5\n" * 205)
+    (tmp_path / "bad").write_text("x\n" * bad)
+    for place in (0, 3, 20):
+        for threads in (1, 4):
+            dataset = fluid.DatasetFactory().create_dataset("InMemoryDataset" if in_memory else "QueueDataset")
+            dataset.set_use_var([x])
+            dataset.set_filelist([str(each) for each in (*good[:place], tmp_path / "bad", *good[place:])])
+            dataset.set_thread(threads)
+            with pytest.raises(Exception, match=f"{bad} of {4100 + bad} lines cannot be read") if fails else contextlib.nullcontext():
+                if in_memory:
+                    dataset.load_into_memory()
+                fluid.Executor().train_from_dataset(program, dataset)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_file_that_begins_with_bad_lines_only_ends_the_run(tmp_path, place):
+    x = fluid.data("x", [None, 1], dtype="float32")
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        path.write_text("1 0.5\n" * 20000)
+    paths.insert(place, tmp_path / "bad")
+    dataset = fluid.DatasetFactory().create_dataset("InMemoryDataset")
+    dataset.set_use_var([x])
+    dataset.set_filelist([str(each) for each in paths])
+    for text, fails in (("x\n" * 1000, True), ("x\n" * 999, False), ("x\n" * 999 + "1 1\n" + "x\n" * 500, False)):
+        (tmp_path / "bad").write_text(text)
+        with pytest.raises(Exception, match="the first 1000 lines of '.*bad' cannot be read") if fails else contextlib.nullcontext():
+            dataset.load_into_memory()
+
+
 def test_ids_past_the_table_name_the_op(tmp_path):
     net = Net(tmp_path)
     with open(net.paths[0], "a") as file:
@@ -444,6 +501,105 @@ def test_the_description_is_upstreams(tmp_path):
         pipe_command: "cat"
         thread_num: 2
         """)
+
+
+# ---- what ends a pass ----
+
+
+@contextlib.contextmanager
+def handled(number, handler):
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+class Again(fluid.executor.FetchHandler):
+    """Sends a signal with each batch: later ones come while the first has ended the pass already."""
+
+    def __init__(self, var, number):
+        super().__init__({"it": var}, period_secs=0)
+        self.number = number
+
+    def handler(self, res_dict):
+        os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize("shows", ["0", "json"])
+def test_what_a_signal_handler_raises_comes_out_as_it_is(tmp_path, shows, monkeypatch):
+    monkeypatch.setenv("PADDLE_PROGRESS", shows)
+    monkeypatch.setattr("paddle.fluid.progress._JSON_SECONDS", 0.0)
+    net = Net(tmp_path)
+    dataset = net.dataset(batch=1)
+    for line in ("cat; sleep 1000", "while read -r x; do echo $x; done; sleep 1000"):
+        dataset.set_pipe_command(line)
+        for run in (net.exe.train_from_dataset, net.exe.infer_from_dataset):
+            for number, handler, raised in ((signal.SIGINT, signal.default_int_handler, KeyboardInterrupt),
+                                            (signal.SIGTERM, lambda *_: sys.exit(0), SystemExit),
+                                            (signal.SIGUSR1, lambda *_: {}["mine"], KeyError)):
+                with handled(number, handler), pytest.raises(raised) as error:
+                    run(dataset=dataset, fetch_handler=Again(net.loss, number))
+                assert raised is not SystemExit or error.value.code == 0
+    dataset.set_pipe_command("cat")
+    net.exe.train_from_dataset(dataset=dataset)  # all of it can be used again
+
+
+# A step that takes longer than the time between two looks for signals.
+SLOW = """
+import os, signal, sys, threading
+import paddle.fluid as fluid
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+x = fluid.data("x", [None, 500], dtype="float32")
+i = fluid.layers.fill_constant([1], "int64", 0)
+n = fluid.layers.fill_constant([1], "int64", 200000)
+more = fluid.layers.less_than(i, n)
+loop = fluid.layers.While(more)
+with loop.block():
+    fluid.layers.increment(i, 1, in_place=True)
+    fluid.layers.less_than(i, n, cond=more)
+exe = fluid.Executor()
+dataset = fluid.DatasetFactory().create_dataset()
+dataset.set_use_var([x])
+dataset.set_filelist([sys.argv[1]])
+dataset.set_batch_size(1)
+for _ in range(3):
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        exe.train_from_dataset(dataset=dataset)
+    except KeyboardInterrupt:
+        print("KeyboardInterrupt")
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGTERM)).start()
+exe.train_from_dataset(dataset=dataset)
+"""
+
+
+def test_ctrl_c_in_a_slow_step(tmp_path):
+    path = tmp_path / "numbers"
+    path.write_text(("500" + " 1" * 500 + "\n") * 1000)
+    done = subprocess.run([sys.executable, "-c", SLOW, str(path)], text=True, capture_output=True, timeout=300,
+                          env={**os.environ, "PADDLE_PROGRESS": "json"})
+    assert done.returncode == 0 and done.stdout.splitlines() == ["KeyboardInterrupt"] * 3, done.stderr
+
+
+class Broken:
+    """A standard error that nobody reads any more."""
+
+    def write(self, text):
+        raise BrokenPipeError("nobody reads")
+
+    flush = isatty = lambda self: False
+
+
+def test_progress_that_cannot_be_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("PADDLE_PROGRESS", "json")
+    monkeypatch.setattr("sys.stderr", Broken())
+    net = Net(tmp_path)
+    dataset = net.dataset(batch=1)
+    dataset.set_pipe_command("cat; sleep 1000")
+    with pytest.raises(BrokenPipeError, match="nobody reads"):
+        net.exe.train_from_dataset(dataset=dataset)
 
 
 # ---- as a process ----

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 
@@ -42,7 +43,8 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
                                        shown if shown.names else None, progress)
         progress.close(report)
     except BaseException:
-        progress.close(None)
+        with contextlib.suppress(OSError):  # which may be why it ends
+            progress.close(None)
         raise
     finally:
         if debug:
