@@ -42,12 +42,19 @@ def _worker_id(env: Environment, workers: int | None) -> int | None:
 
 def _server_id(env: Environment, endpoints: list[str] | None) -> int | None:
     """The place of POD_IP:PADDLE_PORT among the servers."""
+    if endpoints:  # the lines to copy show one of the list, like what is set where there is one
+        wanted = [os.environ.get(name, "").strip() for name in ("POD_IP", "PADDLE_PORT")]
+        near = max((each.rpartition(":")[::2] for each in endpoints), key=lambda each: (each[0] == wanted[0], each[1] == wanted[1]))
+        env.show("POD_IP", near[0])
+        env.show("PADDLE_PORT", near[1])
     host = env.text("POD_IP", "the address of this server, as the list of servers has it")
     port = env.number("PADDLE_PORT", "the port of this server, as the list of servers has it", 0)
     if host is None or port is None or endpoints is None:
         return None
     if f"{host}:{port}" not in endpoints:
-        return env.refuse("POD_IP", f"{host}:{port} (POD_IP:PADDLE_PORT) is not among the servers {', '.join(endpoints)}")
+        env.refuse("POD_IP", f"{host}:{port} (POD_IP:PADDLE_PORT) is not among the servers {', '.join(endpoints)}")
+        env.refuse("PADDLE_PORT", f"with POD_IP={host} it names no server of the list")
+        return None
     return endpoints.index(f"{host}:{port}")
 
 
