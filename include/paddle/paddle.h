@@ -106,6 +106,27 @@ PD_API uint64_t pd_job_steps(const char *endpoint);
  * the first exchange. */
 PD_API uint64_t pd_job_key(const char *endpoint);
 
+/* A meeting of all trainers of a job, at its first server. Before the first step, and beside steps of other
+ * threads. */
+typedef struct pd_meeting {
+    int n_servers; /* of the job, as its Programs name them */
+    const char *const *servers;
+    int trainer, trainers; /* which of how many this process is */
+    const char *name;      /* 63 bytes at most; a job has 64 of them, one thread at a time uses one */
+} pd_meeting;
+/* Returns when all trainers have called it as often as this one; those who have ended, or that the others go
+ * on without, are not waited for. A barrier: what a communicator has queued is sent first, so that servers
+ * have all that any trainer gave before it. Waits no longer than the flag rpc_deadline. Broken off by
+ * poll(arg), which may be NULL, when that is not 0 (PD_INTERRUPTED), it may be called again: it is the same
+ * meeting. */
+PD_API pd_status pd_job_barrier(const pd_meeting *meeting, int (*poll)(void *arg), void *arg);
+/* The same; each gives n bytes, 1 MiB at most, and all get the same: u32 trainers, so many times {u32
+ * trainer, u64 bytes}, trainers rising, then the bytes in that order; numbers are little-endian. PD_GONE: the
+ * server was started again, or went on without this trainer, and others have had that answer; the next call
+ * takes part in the meeting that is open. */
+PD_API pd_status pd_job_gather(const pd_meeting *meeting, const void *bytes, size_t n, pd_bytes *out,
+                               int (*poll)(void *arg), void *arg);
+
 /* The communicator of a trainer: a thread that exchanges steps with the servers beside the computing. */
 enum pd_communicator_mode {
     PD_COMMUNICATOR_QUEUE = 1,  /* a step is queued, and the run goes on with the newest values that came */

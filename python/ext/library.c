@@ -200,6 +200,33 @@ static PyObject *set_left(PyObject *module, PyObject *value)
     return PyBool_FromLong(before);
 }
 
+/* (name, servers, trainer, trainers, bytes or None): None, or the bytes of all. */
+static PyObject *job_meet(PyObject *module, PyObject *args)
+{
+    struct core_state *state = state_of(module);
+    struct core_scratch scratch = {0};
+    pd_meeting meeting;
+    PyObject *servers, *found = NULL;
+    const char *bytes;
+    Py_ssize_t n;
+    pd_bytes all = {0};
+    if (!PyArg_ParseTuple(args, "sOiiz#:job_meet", &meeting.name, &servers, &meeting.trainer,
+                          &meeting.trainers, &bytes, &n) ||
+        core_names(state, &scratch, servers, (const char ***)&meeting.servers, &meeting.n_servers)) {
+        core_scratch_free(&scratch);
+        return NULL;
+    }
+    struct core_watch watch = {PyEval_SaveThread()};
+    pd_status status = bytes ? pd_job_gather(&meeting, bytes, (size_t)n, &all, core_poll_signals, &watch)
+                             : pd_job_barrier(&meeting, core_poll_signals, &watch);
+    PyEval_RestoreThread(watch.thread);
+    if (!PyErr_Occurred() && !core_failed(state, status))
+        found = bytes ? PyBytes_FromStringAndSize(all.at, (Py_ssize_t)all.n) : Py_NewRef(Py_None);
+    pd_bytes_free(&all);
+    core_scratch_free(&scratch);
+    return found;
+}
+
 static PyObject *communicator_start(PyObject *module, PyObject *args)
 {
     pd_communicator how;
@@ -273,6 +300,9 @@ PyMethodDef core_library_methods[] = {
      "Whether Executor.run asks _run_returning before it runs a trainer's Program. Returns what it was."},
     {"leave_job_at_exit", core_leave_job_at_exit, METH_NOARGS,
      "From now on the end of this process tells them too, by its status."},
+    {"job_meet", job_meet, METH_VARARGS,
+     "Meets all trainers of a job: name, servers, trainer, trainers, bytes. None for bytes: a barrier. "
+     "Otherwise what all gave, as pd_job_gather of paddle.h says."},
     {"communicator_start", communicator_start, METH_VARARGS,
      "Starts the communicator: mode, queue, merge, wait_ms, averages, pulls_every."},
     {"communicator_stop", communicator_stop, METH_NOARGS, "Sends what is queued and ends it."},

@@ -68,6 +68,54 @@ uint64_t pd_job_key(const char *endpoint)
     return pd_client_own_job(endpoint);
 }
 
+/* A run of no Program, for calls of a client. */
+struct meeting_run {
+    struct pd_step step; /* the first: its poll is asked with it */
+    int (*poll)(void *arg);
+    void *arg;
+};
+
+static pd_status poll_meeting(const struct pd_run *run)
+{
+    const struct meeting_run *m = (const void *)run->step;
+    return m->poll && m->poll(m->arg) ? pd_fail(PD_INTERRUPTED, "interrupted") : PD_OK;
+}
+
+static pd_status meet(const pd_meeting *meeting, struct pd_gather *what, int (*poll)(void *arg), void *arg)
+{
+    struct meeting_run m = {.step = {.poll = poll_meeting}, .poll = poll, .arg = arg};
+    struct pd_run run = {.step = &m.step};
+    struct pd_client *client;
+    PD_TRY(pd_flag_verify());
+    what->n_servers = meeting->n_servers;
+    what->servers = meeting->servers;
+    what->trainer = meeting->trainer;
+    what->trainers = meeting->trainers;
+    what->name = meeting->name;
+    PD_TRY(pd_client_get(meeting->trainer, &run, 0, &client));
+    pd_status status = pd_client_gather(client, &run, what);
+    if (status == PD_OK) pd_client_rest(client, &run);
+    return pd_client_run_over(&m.step, status);
+}
+
+pd_status pd_job_barrier(const pd_meeting *meeting, int (*poll)(void *arg), void *arg)
+{
+    struct pd_gather what = {0};
+    PD_TRY(pd_comm_flush(poll, arg));
+    return meet(meeting, &what, poll, arg);
+}
+
+pd_status pd_job_gather(const pd_meeting *meeting, const void *bytes, size_t n, pd_bytes *out,
+                        int (*poll)(void *arg), void *arg)
+{
+    struct pd_buf all = {0};
+    struct pd_gather what = {.bytes = bytes, .n = n, .out = &all};
+    pd_status status = meet(meeting, &what, poll, arg);
+    if (status == PD_OK) return pd_api_bytes(&all, out);
+    pd_buf_free(&all);
+    return status;
+}
+
 pd_status pd_serve(const char *endpoint, int (*poll)(void *arg), void *arg)
 {
     PD_TRY(pd_flag_verify());
@@ -140,6 +188,19 @@ uint64_t pd_job_key(const char *endpoint)
 {
     (void)endpoint;
     return 0;
+}
+
+pd_status pd_job_barrier(const pd_meeting *meeting, int (*poll)(void *arg), void *arg)
+{
+    (void)meeting, (void)poll, (void)arg;
+    return pd_fail(PD_UNSUPPORTED, "trainers cannot meet: this build has no network (WITH_DISTRIBUTE=OFF)");
+}
+
+pd_status pd_job_gather(const pd_meeting *meeting, const void *bytes, size_t n, pd_bytes *out,
+                        int (*poll)(void *arg), void *arg)
+{
+    (void)bytes, (void)n, (void)out;
+    return pd_job_barrier(meeting, poll, arg);
 }
 
 static pd_status no_network(const char *endpoint)

@@ -57,6 +57,13 @@ enum pd_ps_type {
     /* Trainer 0 to a server that has no Program: u64 n; payload: a Program of n bytes that makes its
        variables, then the one that serves; answered by DONE or FAILED. */
     PD_PS_BRING = 45,
+    /* Trainer to the first loop of the first server: text name (PD_PS_MEET_NAME bytes at most), u64 round (0:
+       the open one). Payload: what it gives, PD_PS_MEET_MOST bytes at most, none with PD_PS_BARRIER. Answered
+       by MET when all trainers have given to that round, or by FAILED, and the connection stays */
+    PD_PS_MEET = 46,
+    /* step: the round; u32 n, n times {u32 trainer, u64 bytes}, trainers rising; payload: the bytes in that
+       order. Of a barrier: neither */
+    PD_PS_MET = 47,
 };
 
 enum {
@@ -75,6 +82,7 @@ enum {
     PD_PS_HALFWAY = 2,      /* in BYE: it is done, but servers have a part of a step that it did not end */
     PD_PS_PLACE = 1,        /* flag of SAVE: all parts are written */
     PD_PS_TELLS = 1,        /* flag of DONE to BYE: this server tells the others, also those that are down */
+    PD_PS_BARRIER = 1,      /* flag of MEET: it gives nothing, and wants to know only that all are there */
     PD_PS_AS_JSON = 1,      /* flag of STATUS */
     PD_PS_TOTALS = 1,       /* flag of SUM: these are the sums already */
     PD_PS_RUNS = 1,         /* flag of MEMBERS: a step was committed since the first server started */
@@ -82,9 +90,12 @@ enum {
     PD_PS_PART = 512 << 10, /* bytes of a part at most (one row at least) */
     PD_PS_ROWS_MOST = 32 << 20, /* bytes of rows in one answer to ROWS at most (one row at least) */
     PD_PS_MAX_TRAINERS = 1 << 16,
-    PD_PS_FRESH = 3,        /* notices, after which what somebody said of his waiting is old */
-    PD_PS_TEXT_MOST = 2047, /* bytes of the text of FAILED and NOTICE, which may name many trainers */
-    PD_PS_WHY_MOST = 511,   /* ... of BYE and BEAT */
+    PD_PS_MEET_NAME = 63,
+    PD_PS_MEET_MOST = 1 << 20, /* of one trainer, */
+    PD_PS_MEET_ALL = 64 << 20, /* and of all, to one round */
+    PD_PS_FRESH = 3,           /* notices, after which what somebody said of his waiting is old */
+    PD_PS_TEXT_MOST = 2047,    /* bytes of the text of FAILED and NOTICE, which may name many trainers */
+    PD_PS_WHY_MOST = 511,      /* ... of BYE and BEAT */
 };
 
 /* Rows of this many bytes in a part at most. A dense gradient without elements has one part, of no bytes. */

@@ -396,6 +396,23 @@ static void say_raw(struct world *w, struct wire *wire, struct pd_reader *r)
     pd_buf_free(&payload);
 }
 
+/* Meetings under a few names, of rounds that may be; some of the first are barriers. */
+static void say_meet(struct world *w, struct wire *wire, struct pd_reader *r)
+{
+    struct pd_buf meta = {0}, payload = {0};
+    int how = pd_read_u8(r);
+    char name[2] = {(char)('a' + (how >> 4 & 3)), 0};
+    struct pd_frame_head head = {.type = PD_PS_MEET, .request = 5 + (uint64_t)(how & 3)};
+    head.flags = how & 64 ? PD_PS_BARRIER : 0;
+    pd_put_text(&meta, how & 128 ? "" : name);
+    pd_put_u64(&meta, how & 8 ? pd_read_u64(r) : (uint64_t)(how & 7));
+    if (!head.flags || how & 4) put_zeros(&payload, pd_read_u8(r));
+    head.payload = payload.n;
+    tell(w, wire, &head, &meta, &payload);
+    pd_buf_free(&meta);
+    pd_buf_free(&payload);
+}
+
 static void say_bye(struct world *w, struct wire *wire, int failed)
 {
     struct pd_buf meta = {0}, none = {0};
@@ -432,9 +449,14 @@ static void command(struct world *w, int what, struct pd_reader *r)
     case 5:
         say_raw(w, wire, r);
         break;
-    case 6:
-        say_bye(w, wire, pd_read_u8(r) & 1);
+    case 6: {
+        int which = pd_read_u8(r);
+        if (which & 2)
+            say_meet(w, wire, r);
+        else
+            say_bye(w, wire, which & 1);
         break;
+    }
     default:
         feed(w, wire, "", 0, 1); /* it breaks */
     }

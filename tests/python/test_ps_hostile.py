@@ -172,6 +172,10 @@ class Member:
                                  step=step, flags=rng.randrange(4)),
                 lambda: ps.frame(ps.SAVE, rng.randbytes(rng.randint(0, 30))),
                 lambda: ps.frame(ps.BEAT, ps.text("x"), bytes(1000)),
+                lambda: ps.frame(ps.MEET, ps.text("x" * rng.choice([0, 1, 63, 64, 5000])) + struct.pack("<Q", step),
+                                 bytes(rng.choice([0, 9, (1 << 20) + 1])), flags=rng.randrange(4), request=5),
+                lambda: ps.head(ps.MEET, meta=11, payload=FAR) + ps.text("x") + bytes(8),
+                lambda: ps.frame(ps.MEET, rng.randbytes(rng.randint(0, 30)), rng.randbytes(rng.randint(0, 100))),
                 lambda: ps.head(ps.PUSH, meta=20, payload=FAR, step=1) + ps.parts((0, 0, 0)) + bytes(30),
                 lambda: ps.head(ps.OPEN, meta=4 << 20) + bytes(3000),
             ]
@@ -422,7 +426,7 @@ def lone_member(job: Job) -> tuple:
     return server, member, ps.memory(server.pid)
 
 
-@pytest.mark.parametrize("kind", [ps.BEAT, ps.PULL, ps.ROWS, 300], ids=["beat", "pull", "rows", "unknown"])
+@pytest.mark.parametrize("kind", [ps.BEAT, ps.PULL, ps.ROWS, ps.MEET, 300], ids=["beat", "pull", "rows", "meet", "unknown"])
 def test_a_payload_that_nobody_expects_is_not_kept(kind):
     """Many bytes that do come are dropped as they come."""
     with Job(1, 1) as job:

@@ -78,6 +78,20 @@ struct pd_client_save {
 pd_status pd_ask_save(struct pd_client *client, struct pd_ask *ask, int number, struct pd_client_save *save);
 pd_status pd_ask_wait(struct pd_client *client, const struct pd_run *run, struct pd_ask *ask,
                       const char *what);
+/* What a trainer gives to a meeting of all trainers of its job. */
+struct pd_gather {
+    int n_servers; /* of the job; the first one gathers */
+    const char *const *servers;
+    int trainer, trainers; /* who it is, and how many there are */
+    const char *name;      /* one thread at a time */
+    const void *bytes;     /* 1 MiB at most; borrowed */
+    size_t n;
+    struct pd_buf *out; /* gets what all gave: u32 n, n times {u32 trainer, u64 bytes}, trainers rising, then
+                         * the bytes. NULL: nothing is given or got, it is a barrier */
+};
+/* Waits until all trainers have called it as often as this one, but for those who have left. One that was
+ * broken off may be called again: it is the same meeting. */
+pd_status pd_client_gather(struct pd_client *client, const struct pd_run *run, const struct pd_gather *what);
 /* Ends this run's step on `endpoints`, and on every server that it pushed to; waits for that, and for all
  * that is asked for: the values are those after the step. */
 pd_status pd_client_exchange(struct pd_client *client, const struct pd_run *run, struct pd_ask *ask, int n,

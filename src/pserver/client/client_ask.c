@@ -70,6 +70,8 @@ void pd_wire_send_asks(struct wire *w)
             send_rows(w, q);
         else if (q->kind == REQUEST_SAVE)
             send_save(w, q);
+        else if (q->kind == REQUEST_GATHER)
+            pd_gathering_send(w, q);
         else
             send_values(w, q);
     }
@@ -142,8 +144,11 @@ pd_status pd_ask_done(struct wire *w, const struct pd_message *m)
 {
     struct request *q = find(w, m->head.request);
     if (!q) return PD_OK;
-    if (m->head.type != PD_PS_VALUES && m->head.type != PD_PS_DONE)
+    int is_met = m->head.type == PD_PS_MET;
+    if ((m->head.type != PD_PS_VALUES && m->head.type != PD_PS_DONE && !is_met) ||
+        is_met != (q->kind == REQUEST_GATHER))
         return pd_fail(PD_FORMAT, "server %s sends a message of type %u", w->link->endpoint, m->head.type);
+    if (is_met) PD_TRY(pd_gathering_answered(q->gathering, m));
     if (m->head.extra > w->link->group->cut) w->link->group->cut = m->head.extra;
     if (q->save && !q->save->parts) q->save->save = m->head.step;
     w->answered++;
@@ -170,7 +175,7 @@ pd_status pd_ask_done(struct wire *w, const struct pd_message *m)
 int pd_ask_refused(struct wire *w, uint64_t number, pd_status status, const char *text)
 {
     struct request *q = find(w, number);
-    if (!q || q->kind != REQUEST_SAVE) return 0;
+    if (!q || (q->kind != REQUEST_SAVE && q->kind != REQUEST_GATHER)) return 0;
     q->ask->refusal = status;
     snprintf(q->ask->refusal_text, sizeof q->ask->refusal_text, "server %s: %.900s", w->link->endpoint, text);
     take_off(q);
@@ -242,6 +247,7 @@ static struct request *make(struct pd_client *c, struct pd_ask *ask, struct wire
     q->wire = w;
     q->ask = ask;
     q->save = NULL;
+    q->gathering = NULL;
     q->next = ask->first;
     ask->first = q;
     ask->client = c;
@@ -294,6 +300,14 @@ pd_status pd_ask_save(struct pd_client *c, struct pd_ask *ask, int number, struc
     return PD_OK;
 }
 
+pd_status pd_ask_gathering(struct pd_client *c, struct pd_ask *ask, struct wire *w, struct gathering *g)
+{
+    struct request *q = make(c, ask, w, REQUEST_GATHER);
+    if (!q) return pd_no_memory();
+    q->gathering = g;
+    return PD_OK;
+}
+
 void pd_ask_move(struct pd_ask *ask, struct wire *w, struct request *to)
 {
     struct request *q = ask->first;
@@ -310,7 +324,7 @@ static pd_status send_from(struct pd_ask *ask, struct request *q)
 {
     if (!q) return PD_OK;
     PD_TRY(send_from(ask, q->next));
-    if (!q->wanted.n) return PD_OK; /* moved */
+    if (!q->wanted.n && !q->gathering) return PD_OK; /* moved */
     if (!pd_vec_push(&q->wire->requests, q)) return pd_no_memory();
     q->is_asked = 1;
     ask->left++;

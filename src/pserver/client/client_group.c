@@ -37,6 +37,7 @@ static void free_link(struct link *link)
     for (int k = 0; k < link->wires.n; k++)
         free_wire(link->wires.at[k]);
     pd_vec_free(&link->wires);
+    pd_gatherings_free(link);
     pd_buf_free(&link->program);
     pd_free(link->endpoint);
     leave_group(link);

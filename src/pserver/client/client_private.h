@@ -1,7 +1,7 @@
 /* The inside of a client, for client*.c only: client.c (connections), client_wait.c (waiting), client_loop.c
  * (whose thread turns the loop), client_turn.c (the process's client, and whose step it is), client_group.c
  * and client_job.c (which servers are of one job), client_ask.c and client_step.c (what is asked and
- * exchanged), client_goodbye.c. */
+ * exchanged), client_gather.c (where trainers meet), client_goodbye.c. */
 #ifndef PD_PSERVER_CLIENT_PRIVATE_H
 #define PD_PSERVER_CLIENT_PRIVATE_H
 
@@ -13,6 +13,7 @@
 #include "base/wait.h"
 #include "net/conn.h"
 #include "pserver/client/client.h"
+#include "pserver/proto.h"
 #include "pserver/stall.h"
 
 enum { PD_CLIENT_TURN_MS = 50 };
@@ -41,7 +42,18 @@ enum request_kind {
     REQUEST_VALUES, /* whole values */
     REQUEST_ROWS,   /* some rows of one */
     REQUEST_SAVE,   /* a value shall be written */
+    REQUEST_GATHER, /* a meeting of all trainers */
     REQUEST_BYE,
+};
+
+/* Where trainers meet under this name. */
+struct gathering {
+    char name[PD_PS_MEET_NAME + 1];
+    uint64_t round; /* the next; 0: the one that is open there */
+    int is_asked;   /* a thread waits for it: */
+    const void *bytes;
+    size_t n;
+    struct pd_buf *out; /* NULL: a barrier */
 };
 
 /* Something that is asked on one connection and has not been answered. When that breaks it is asked again on
@@ -57,6 +69,7 @@ struct request {
     const int64_t *rows; /* of the first that is wanted */
     int64_t n_rows;
     struct pd_client_save *save;
+    struct gathering *gathering;
 };
 
 /* ---- the push of a step ---- */
@@ -164,7 +177,8 @@ struct link {
     char on_loss[16];            /* what it does about lost trainers; empty: not known yet */
     uint64_t answers, expected;  /* how often it has told that, and how often it is to have */
     uint64_t kept[PD_LINK_KEPT]; /* the steps of its newest snapshots, as it told; the last one first */
-    uint64_t agreed;             /* the job that all servers are in; 0: not known yet */
+    PD_VEC(struct gathering *) gatherings;
+    uint64_t agreed; /* the job that all servers are in; 0: not known yet */
 };
 
 struct name {
@@ -301,12 +315,18 @@ pd_status pd_ask_head(struct wire *wire, struct pd_message *message);
 pd_status pd_ask_done(struct wire *wire, const struct pd_message *message);
 /* Does this FAILED only say that one request could not be fulfilled? Then pd_ask_wait tells. */
 int pd_ask_refused(struct wire *wire, uint64_t request, pd_status status, const char *text);
+pd_status pd_ask_gathering(struct pd_client *client, struct pd_ask *ask, struct wire *wire,
+                           struct gathering *gathering);
 /* Moves the values that `ask` wants there to `to`. */
 void pd_ask_move(struct pd_ask *ask, struct wire *wire, struct request *to);
 pd_status pd_ask_send(struct pd_ask *ask);
 /* All its requests go. One that is under way ends with its connection. */
 void pd_ask_drop(struct pd_ask *ask);
 void pd_client_free_asks(struct pd_client *client);
+/* client_gather.c */
+void pd_gathering_send(struct wire *wire, struct request *request);
+pd_status pd_gathering_answered(struct gathering *gathering, const struct pd_message *message);
+void pd_gatherings_free(struct link *link);
 /* client_step.c */
 int pd_client_is_pushing(struct pd_client *client); /* a step is begun */
 void pd_client_drop_step(struct pd_client *client); /* pd_client_abandon, for who has the turn */

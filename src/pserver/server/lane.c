@@ -9,6 +9,7 @@
 #include "base/wait.h"
 #include "pserver/proto.h"
 #include "pserver/server/book.h"
+#include "pserver/server/meet.h"
 #include "pserver/server/order.h"
 #include "pserver/server/server_private.h"
 #include "pserver/store/durable.h"
@@ -84,8 +85,7 @@ static void answer(void *arg, int trainer, uint64_t request, uint64_t step)
 
 /* ---- who is late, who is lost ---- */
 
-/* A trainer that waits for another server says so again and again: what it said before `since` is over. */
-static void list_late(struct lane *lane, const int *late, int n, int64_t since, char *out, size_t cap)
+void pd_lane_list_late(struct lane *lane, const int *late, int n, int64_t since, char *out, size_t cap)
 {
     struct pd_line line = pd_line_in(out, cap);
     for (int i = 0; i < n; i++) {
@@ -168,7 +168,8 @@ static void watch_step(struct lane *lane, int64_t now)
     int is_late = waited >= limit_of(s, why);
     if (!is_late && (now - lane->noticed) / 1000000 < notice_of(s, why, waited)) return;
     lane->noticed = now;
-    list_late(lane, late, n, now - PD_PS_FRESH * (int64_t)1000000 * s->config.notice_ms, who, sizeof who);
+    pd_lane_list_late(lane, late, n, now - PD_PS_FRESH * (int64_t)1000000 * s->config.notice_ms, who,
+                      sizeof who);
     if (is_late) {
         if (why == FOR_FIRST)
             snprintf(limit, sizeof limit, "FLAGS_ps_wait_trainers is %d s", s->config.wait_seconds);
@@ -286,6 +287,7 @@ static void tick(void *arg)
     watch_losses(lane, now);
     if (give_up(lane, now) != PD_OK) pd_server_fail(lane->server, PD_INTERNAL);
     watch_step(lane, now);
+    pd_meet_tend(lane->meet, now);
 }
 
 void pd_lane_finish_if_done(struct lane *lane)
@@ -406,6 +408,7 @@ pd_status pd_lane_open(struct lane *lane)
     PD_TRY(pd_shard_new(&config, &lane->shard));
     lane->members = pd_calloc((size_t)config.trainers, sizeof *lane->members);
     if (!lane->members) return pd_no_memory();
+    if (lane->index == 0) PD_TRY(pd_meet_new(lane, &lane->meet));
     PD_TRY(pd_loop_post(lane->loop, on_thread, NULL));
     return pd_timer_start(lane->loop, PD_SERVER_TICK_MS, PD_SERVER_TICK_MS, tick, lane, NULL);
 }
@@ -417,6 +420,7 @@ void pd_lane_close(struct lane *lane)
     pd_vec_free(&lane->served);
     pd_map_free(&lane->served_at);
     pd_vec_free(&lane->sessions);
+    pd_meet_free(lane->meet);
     pd_free(lane->members);
     pd_shard_free(lane->shard);
 }

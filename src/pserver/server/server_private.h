@@ -19,6 +19,7 @@ struct pd_sums;
 struct pd_durable;
 struct pd_hello;
 struct pd_order;
+struct pd_meet;
 struct pd_first_link;
 
 enum { PD_SERVER_TICK_MS = 200 }; /* how often it looks who is late */
@@ -64,7 +65,8 @@ struct lane {
     uint64_t refused;               /* messages that could not be served */
     int64_t refusal_told;           /* when this was last logged: */
     char refusal[256];
-    int order_at; /* changes of membership that it has taken in, and the version of the last */
+    struct pd_meet *meet; /* of the first loop; else NULL */
+    int order_at;         /* changes of membership that it has taken in, and the version of the last */
     uint64_t order_version;
     _Atomic uint64_t applied;    /* the last step */
     _Atomic int64_t saves_since; /* it writes a file for a trainer; 0: none */
@@ -134,6 +136,9 @@ pd_status pd_lane_change(struct lane *lane, int trainer, uint64_t incarnation, e
                          const char *why);
 void pd_lane_tell_kept(void *lane); /* on its thread: trainers hear of the newest snapshot */
 const char *pd_lane_who(struct lane *lane, int trainer);
+/* Trainers that are waited for, and what is known of each: what it said before `since` of its own waiting is
+ * over. */
+void pd_lane_list_late(struct lane *lane, const int *trainers, int n, int64_t since, char *out, size_t cap);
 /* Runs the optimize blocks of units that have no rule of their own. */
 pd_status pd_server_run_blocks(struct lane *lane);
 /* session.c */

@@ -13,6 +13,7 @@
 #include "pserver/proto.h"
 #include "pserver/server/book.h"
 #include "pserver/server/control.h"
+#include "pserver/server/meet.h"
 #include "pserver/server/order.h"
 #include "pserver/server/session_private.h"
 #include "pserver/store/durable.h"
@@ -381,8 +382,11 @@ static pd_status leave_failed(struct session *session, const char *why)
 static pd_status handle_program(struct session *session, const struct pd_message *m)
 {
     pd_status status = pd_session_compare(session, m);
-    if (status == PD_OK) return PD_OK;
-    if (session->is_in)
+    if (status == PD_OK) {
+        session->has_told = 1;
+        return PD_OK;
+    }
+    if (session->has_told)
         status = pd_fail(status,
                          "%s This trainer has run with another one before: a server serves one Program; "
                          "start servers of its own for the second",
@@ -470,7 +474,7 @@ static pd_status expect(struct session *session, const struct pd_message *m)
 {
     int type = m->head.type;
     if ((type < PD_PS_OPEN || type > PD_PS_SAVE) && type != PD_PS_PROGRAM && type != PD_PS_JOB &&
-        type != PD_PS_COMMON)
+        type != PD_PS_COMMON && type != PD_PS_MEET)
         return pd_fail(PD_UNSUPPORTED, "message type %d is not known here", type);
     if (!session->is_in && type != PD_PS_OPEN && type != PD_PS_PROGRAM)
         return pd_fail(PD_INVALID, "a message of type %d before any OPEN", type);
@@ -478,7 +482,7 @@ static pd_status expect(struct session *session, const struct pd_message *m)
         return pd_fail(PD_INVALID, "a message of type %d before the OPEN was answered", type);
     if (session->said_bye && type != PD_PS_BEAT)
         return pd_fail(PD_INVALID, "a message of type %d after the trainer said goodbye", type);
-    if (m->head.payload && type != PD_PS_PUSH && type != PD_PS_ROWS)
+    if (m->head.payload && type != PD_PS_PUSH && type != PD_PS_ROWS && type != PD_PS_MEET)
         return pd_fail(PD_FORMAT, "a message of type %d with %llu bytes of payload, which it does not have",
                        type, (unsigned long long)m->head.payload);
     if (type != PD_PS_PUSH || m->head.flags & PD_PS_END) {
@@ -504,6 +508,8 @@ static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
         status = place_push(session, m);
     else if (status == PD_OK && m->head.type == PD_PS_ROWS)
         status = check_rows(session, m, &served, &n);
+    else if (status == PD_OK && m->head.type == PD_PS_MEET)
+        status = pd_meet_check(session->lane->meet, session, m);
     return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
 }
 
@@ -526,6 +532,8 @@ static pd_status handle(struct session *session, const struct pd_message *m)
         return handle_pull(session, m);
     case PD_PS_ROWS:
         return send_rows(session, m);
+    case PD_PS_MEET:
+        return pd_meet_give(session->lane->meet, session, m);
     case PD_PS_BYE:
         return handle_bye(session, m);
     case PD_PS_SAVE:
@@ -552,6 +560,7 @@ static void forget(struct session *session)
     struct lane *lane = session->lane;
     if (session->is_in && pd_book_release(lane->server->book, session->trainer)) pd_server_wake(lane->server);
     pd_vec_drop(&lane->sessions, session);
+    pd_meet_forget(lane->meet, session);
     pd_buf_free(&session->opened);
     pd_vec_free(&session->parts);
     pd_vec_free(&session->spans);

@@ -17,6 +17,7 @@ struct session {
     struct pd_conn *conn;
     int trainer;   /* -1: none yet, it has to open first */
     int64_t since; /* when it was welcomed */
+    int has_told;  /* what it trains, and that is the same here */
     int is_in;     /* it has opened: it is the trainer's connection */
     int said_bye;
     int64_t out_since;    /* when another server said that it is lost; 0: none has */

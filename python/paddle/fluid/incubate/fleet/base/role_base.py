@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
-ALONE = ("Workers meet on their servers, and servers have no message for that yet: leave it out (steps of a sync job wait for all "
-         "workers anyway), or use what your cluster has for it. A job with 1 worker can call it.")
+import numpy as np
+
+from paddle import _core
+from paddle.fluid.incubate.fleet.base import meeting
+
+_NO_SERVERS = ("workers meet at the servers of their job, and this one has none. Leave it out, or use what your cluster has for "
+               "it. A job with 1 worker can call it.")
+_MODES = {"sum": operator.add, "min": min, "max": max}
+_ARRAY_MODES = {"sum": np.add, "min": np.minimum, "max": np.maximum}
+
+
+def _reduced(given: list, mode: str) -> Any:
+    """The sum (or ...) of all that workers gave, each a mode and a list or an array."""
+    modes, values = zip(*given)
+    shapes = {np.shape(value) for value in values}
+    if len(set(modes)) > 1 or len(shapes) > 1:
+        raise ValueError(f"all_reduce_worker: workers ask for {', '.join(sorted(set(modes)))} of shapes "
+                         f"{', '.join(map(str, sorted(shapes)))}; all must give the same.")
+    if all(isinstance(value, np.ndarray) for value in values):
+        return functools.reduce(_ARRAY_MODES[mode], values)
+    return [functools.reduce(_MODES[mode], each) for each in zip(*values)]
 
 
 class Role:
@@ -81,58 +102,79 @@ class RoleMakerBase:
         return (f"role: {self._role}, current_id: {self._current_id}, worker_endpoints: {self._worker_endpoints}, "
                 f"server_endpoints: {self._server_endpoints}")
 
-    # ---- where workers meet: the one place that waits for a message of servers ----
+    # ---- where workers meet: at the first server of their job ----
 
-    def _need_company(self, what: str, others: int) -> None:
+    def _need_company(self, what: str, others: int, why: str) -> None:
         """Raises unless there is nobody to meet."""
         if others:
-            raise NotImplementedError(f"{type(self).__name__}.{what} is not there yet with {others + 1} processes. {ALONE}")
+            raise NotImplementedError(f"{type(self).__name__}.{what} with {others + 1} processes is not there: {why}")
+
+    def _meet(self, what: str, given: bytes | None = None) -> bytes | None:
+        """Waits for all workers, there are several, and returns what they gave."""
+        servers = self.get_pserver_endpoints()
+        if not servers:
+            self._need_company(what, self.worker_num() - 1, _NO_SERVERS)
+        return _core.job_meet(what, servers, self.worker_index(), self.worker_num(), given)
+
+    def _gathered(self, what: str, obj: Any) -> list:
+        """What each worker gave; those that have ended or were lost are not in it."""
+        if self.worker_num() == 1:
+            return [obj]
+        return [meeting.unpack(each) for each in meeting.split(self._meet(what, meeting.pack(obj)))]
 
     def barrier_worker(self) -> None:
-        """Returns when all workers have called it. Servers pass."""
-        if self.is_worker():
-            self._need_company("barrier_worker", self.worker_num() - 1)
+        """Returns when all workers have called it, but for those that have ended; what any of them sent to servers before is there
+        then. Servers pass.
+        """
+        if self.is_worker() and self.worker_num() > 1:
+            self._meet("barrier_worker")
 
     def barrier_all(self) -> None:
-        """Returns when all workers and servers have called it."""
-        self._need_company("barrier_all", self.worker_num() + self.server_num() - 1)
+        """Returns when all workers have called it, and all servers serve: a server that got here serves soon, and passes."""
+        if self.is_worker() and self.get_pserver_endpoints():
+            self._meet("barrier_all")
+        elif self.is_worker():
+            self._need_company("barrier_all", self.worker_num() - 1, _NO_SERVERS)
 
     def all_reduce_worker(self, input: Any, output: Any, mode: str = "sum") -> None:
-        """Writes the sum (or "min", "max") of all workers' `input` into `output`, both lists or arrays of one dimension. Servers
-        pass.
+        """Writes the sum (or "min", "max") of all workers' `input` into `output`, both lists or arrays. It is made in the order of
+        workers, so that all have the same bits. Servers pass.
 
         Args:
             input: what this worker has.
             output: what all have; of the same length.
             mode: "sum", "min" or "max".
         """
-        if mode not in ("sum", "min", "max"):
+        if mode not in _MODES:
             raise ValueError(f"unknown mode: {mode}. There are sum, min and max.")
-        if self.is_worker():
-            self._need_company("all_reduce_worker", self.worker_num() - 1)
-            for i, value in enumerate(input):
-                output[i] = value
+        if not self.is_worker():
+            return
+        mine = input if isinstance(input, np.ndarray) else list(input)
+        if len(output) != len(mine):
+            raise ValueError(f"all_reduce_worker: input has {len(mine)} elements, output {len(output)}; give it as many.")
+        found = _reduced(self._gathered("all_reduce_worker", [mode, mine]), mode)
+        for i, value in enumerate(found):
+            output[i] = value
 
     def all_gather(self, input: Any) -> list:
-        """What all workers and servers gave, in a list.
+        """What all workers gave, in a list, in their order; those that have ended or were lost are not in it.
 
         Args:
-            input: what this process gives.
+            input: what this worker gives: plain values, lists, dicts and arrays of them, 1 MiB at most.
         """
-        self._need_company("all_gather", self.worker_num() + self.server_num() - 1)
-        return [input]
+        if not self.is_worker():
+            raise NotImplementedError(f"{type(self).__name__}.all_gather in a server is not there: servers serve, and gather "
+                                      "what workers give. Call it in workers.")
+        return self._gathered("all_gather", input)
 
     # Names that FleetUtil and scripts for upstream's insides use.
 
     def _worker_gather(self, obj: Any) -> list | None:
-        if not self.is_worker():
-            return None
-        self._need_company("_worker_gather", self.worker_num() - 1)
-        return [obj]
+        return self._gathered("_worker_gather", obj) if self.is_worker() else None
 
     def _barrier_server(self) -> None:
         if self.is_server():
-            self._need_company("_barrier_server", self.server_num() - 1)
+            self._need_company("_barrier_server", self.server_num() - 1, "servers do not wait for each other; workers do for them.")
 
     def _barrier_worker(self) -> None:
         self.barrier_worker()
