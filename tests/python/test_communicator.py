@@ -89,6 +89,24 @@ def test_each_queued_step_counts_once(tmp_path, name):
             assert least <= jobs.found(i)["steps"] <= most
 
 
+@pytest.mark.parametrize("mode", ["async", "geo"])
+def test_who_saves_when_all_are_done_saves_what_servers_have(tmp_path, mode):
+    """Also the dense parameters, of which its last exchange brought older ones."""
+    with Job(tmp_path, 2, "--mode", mode, "--steps", 20, trainers=2) as jobs:
+        early = jobs.start_trainer(0, "--done", tmp_path / "done-0", "--then-wait-for", tmp_path / "done-1",
+                                   "--save", tmp_path / "model")
+        early.wait_for("begins", 60)
+        jobs.start_trainer(1, "--wait-for", tmp_path / "done-0", "--done", tmp_path / "done-1")
+        jobs.end()
+        found = jobs.found(0)
+        assert (found["own_w"] != found["w"]).any()
+        with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()), fluid.unique_name.guard():
+            job.build()
+            fluid.io.load_params(fluid.Executor(fluid.CPUPlace()), str(tmp_path / "model"), fluid.default_main_program())
+            for name in ("w", "table"):
+                np.testing.assert_array_equal(np.array(fluid.global_scope().find_var(name).get_tensor()), found[name], name)
+
+
 def write_files(folder, counts):
     """Files of the same sample: x of 2, v of 2, id 3."""
     paths = [folder / f"part-{i}" for i in range(len(counts))]

@@ -2,9 +2,9 @@
 
 Files are those of one process: the names and shapes of whole variables. A trainer that saves writes all of them:
 what it holds, and what it fetches because it lies on servers only (sparse parameters, states of optimizers and
-schedules). Whether others save too does not matter: their folder may be on another disk, and where it is the same
-one each file is written aside and renamed. A distributed table is written by the servers themselves, each its rows
-(io_table_parts.py).
+schedules) or may be newer there (all parameters, where trainers do not wait for each other). Whether others save too
+does not matter: their folder may be on another disk, and where it is the same one each file is written aside and
+renamed. A distributed table is written by the servers themselves, each its rows (io_table_parts.py).
 """
 
 from __future__ import annotations
@@ -95,11 +95,12 @@ def trainer_id(program: Program) -> int:
     return _core.job_id() if job is None or job.trainer_id < 0 else job.trainer_id
 
 
-def _on_servers(program: Program) -> dict:
-    """What trainers do not hold: the name of the whole variable -> its slices, in order."""
+def _on_servers(program: Program, also_here: bool = False) -> dict:
+    """What trainers do not hold, and with `also_here` parameters that they do: the name of the whole variable -> its slices, in
+    order."""
     groups: dict = {}
     for var in program._parameters_on_pservers.distributed_vars:
-        if var.vtype in (_HERE, "HandedOut"):
+        if var.vtype == "HandedOut" or (var.vtype == _HERE and not also_here):
             continue
         slices = groups.setdefault(var.origin.name, [])
         if var.is_slice or not slices:
@@ -135,7 +136,9 @@ def save(executor, folder: str | None, program: Program, chosen: list, filename:
     """Writes the variables `chosen` and the states of these names as a trainer; without a folder it returns
     bytes. What lies on servers is fetched by every trainer, so that its files are whole.
     """
-    remote, table = _on_servers(program), program._distributed_lookup_table
+    job, table = program._parameters_on_pservers.job, program._distributed_lookup_table
+    # Where trainers do not wait for each other, servers may have more than the last exchange of this one brought.
+    remote = _on_servers(program, job is not None and not job.is_sync)
     away = [name for name in dict.fromkeys([*(var.name for var in chosen), *states]) if name in remote]
     has_table = any(var.name == table for var in chosen)
     local = [var for var in chosen if var.name not in remote and var.name != table]

@@ -62,6 +62,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--wait-for", default="", help="a file, before training")
     parser.add_argument("--then-wait-for", default="", help="a file, before looking at the servers")
     parser.add_argument("--done", default="", help="a file to write when the communicator has stopped")
+    parser.add_argument("--save", default="", help="a folder, before looking at the servers")
     parser.add_argument("--out", default="")
     return parser.parse_args()
 
@@ -124,6 +125,8 @@ def main() -> None:
     if args.done:
         open(args.done, "w").close()
     wait_for(args.then_wait_for)
+    if args.save:
+        fluid.io.save_persistables(exe, args.save, t.get_trainer_program())
     exe.run(fluid.default_startup_program())  # brings what the servers have
     scope = fluid.global_scope()
     table = exe.run(fluid.default_main_program().clone(for_test=True), feed=look_up_all(), fetch_list=[rows_var()],
