@@ -17,6 +17,15 @@ TWO = ("--server_num=2", "--worker_num=2")
 ALL = ("server-0", "server-1", "worker-0", "worker-1")
 
 
+@pytest.fixture(autouse=True)
+def signals_as_in_a_shell():
+    """What whoever runs the tests ignores (nohup: SIGHUP), launchers would ignore as well."""
+    before = [(number, signal.signal(number, signal.SIG_DFL)) for number in (signal.SIGHUP, signal.SIGTERM)]
+    yield
+    for number, handler in before:
+        signal.signal(number, handler)
+
+
 @pytest.mark.parametrize("command, logs", [("launch_ps", "logs"), ("launch", "log"), ("local", "logs")])
 def test_a_job_that_ends_well(tmp_path, command, logs):
     """Upstream's names of logs."""
