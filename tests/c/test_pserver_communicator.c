@@ -33,11 +33,13 @@ static pd_status train(const struct ps_job *job, int steps)
     pd_executor *exe;
     pd_program *p = trainer_program(job, 0, 1);
     pd_status status = PD_OK;
+    float last = 1;
     must(pd_scope_create(NULL, &scope));
     must(pd_executor_create(&exe));
     for (int step = 0; step < steps && status == PD_OK; step++) {
         status = pd_executor_run(exe, p, scope, 0, NULL, NULL, 0, NULL, NULL);
-        if (status == PD_OK) assert_true(weight(scope, 0, 0) <= 1);
+        if (status == PD_OK) assert_true(weight(scope, 0, 0) <= last);
+        last = weight(scope, 0, 0);
     }
     pd_executor_free(exe);
     pd_scope_release(scope);
@@ -79,6 +81,35 @@ static void test_each_step_counts_once(void **state)
     };
     for (size_t i = 0; i < sizeof hows / sizeof *hows; i++)
         threads_of(&hows[i]);
+}
+
+/* What one scope has taken is there for the other one as well. */
+static void test_two_scopes(void **state)
+{
+    (void)state;
+    struct served served;
+    pthread_t server = start_server(&served, 1, 0);
+    pd_program *p = trainer_program(&served.job, 0, 1);
+    pd_scope *scopes[2];
+    pd_executor *exe;
+    must(pd_executor_create(&exe));
+    for (int i = 0; i < 2; i++)
+        must(pd_scope_create(NULL, &scopes[i]));
+    must(pd_communicator_start(&(pd_communicator){PD_COMMUNICATOR_QUEUE, 2, 1, 0, 0, 1}));
+    for (int step = 0; step < 2 * STEPS; step++)
+        must(pd_executor_run(exe, p, scopes[step % 2], 0, NULL, NULL, 0, NULL, NULL));
+    must(pd_comm_flush(NULL, NULL));
+    for (int i = 0; i < 2; i++) {
+        must(pd_executor_run(exe, p, scopes[i], 0, NULL, NULL, 0, NULL, NULL));
+        assert_true(weight(scopes[i], 0, 0) <= 1 - 0.5f * 2 * STEPS);
+    }
+    must(pd_communicator_stop(NULL, NULL));
+    for (int i = 0; i < 2; i++)
+        pd_scope_release(scopes[i]);
+    pd_executor_free(exe);
+    pd_program_free(p);
+    pd_leave_job(0, "");
+    assert_int_equal(pthread_join(server, NULL), 0);
 }
 
 static int at_once(void *arg)
@@ -192,11 +223,9 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_step_counts_once),
-        cmocka_unit_test(test_stopped_at_once),
-        cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_copies_are_merged),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_each_step_counts_once), cmocka_unit_test(test_two_scopes),
+        cmocka_unit_test(test_stopped_at_once),       cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_copies_are_merged),     cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

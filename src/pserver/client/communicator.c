@@ -2,13 +2,13 @@
 #include "pserver/client/communicator.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/wait.h"
 #include "exec/workers.h"
 #include "pserver/client/client_private.h"
@@ -22,7 +22,7 @@ struct brought {
     int number;
     size_t bytes;
     void *newest, *coming;
-    uint64_t came, taken; /* how often; which of them the trainer has */
+    int has_come;
 };
 
 /* A run that has begun a step. */
@@ -278,7 +278,7 @@ static pd_status exchange(const struct pd_run *run, const struct pd_step_copy *c
         void *old = v->newest;
         v->newest = v->coming;
         v->coming = old;
-        v->came++;
+        v->has_come = 1;
     }
     return PD_OK;
 }
@@ -408,8 +408,8 @@ static pd_status add_value(const struct wanted *wanted)
     return pd_no_memory();
 }
 
-/* With the lock. Several threads have one variable: whoever comes first after a value brings it there. Values
- * that no exchange has brought yet are left to `now`, which fetches them. */
+/* With the lock. Always, also when it is no newer: what is filled may be of another scope, or a temporary
+ * that keeps nothing. Values that no exchange has brought yet are left to `now`, which fetches them. */
 static pd_status fill(struct pd_client *client, const struct pd_ask *ask, struct pd_ask *now)
 {
     for (const struct request *q = ask->first; q; q = q->next)
@@ -418,14 +418,15 @@ static pd_status fill(struct pd_client *client, const struct pd_ask *ask, struct
             struct brought *v = find_value(wanted->name);
             if (!v) {
                 PD_TRY(add_value(wanted));
-                PD_TRY(pd_ask_value(client, now, wanted->name, wanted->to, wanted->bytes));
-            } else if (v->bytes != wanted->bytes)
+                v = find_value(wanted->name);
+            }
+            if (v->bytes != wanted->bytes)
                 return pd_fail(PD_SHAPE, "a value of servers has %zu bytes in one run and %zu in another",
                                v->bytes, wanted->bytes);
-            else if (v->came != v->taken) {
+            if (v->has_come)
                 memcpy(wanted->to, v->newest, v->bytes);
-                v->taken = v->came;
-            }
+            else
+                PD_TRY(pd_ask_value(client, now, wanted->name, wanted->to, wanted->bytes));
         }
     return PD_OK;
 }
@@ -469,7 +470,6 @@ static pd_status check(const struct pd_comm_settings *s)
 pd_status pd_comm_start(const struct pd_comm_settings *s)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    sigset_t all, before;
     PD_TRY(check(s));
     pthread_once(&once, make_ready);
     PD_HOLD(&lock);
@@ -480,10 +480,7 @@ pd_status pd_comm_start(const struct pd_comm_settings *s)
     is_stopping = drops = has_begun = is_waited_for = 0;
     queued = sent = 0;
     failure = PD_OK;
-    sigfillset(&all); /* signals are for the trainer's threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    has_thread = pthread_create(&thread, NULL, work, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    has_thread = pd_thread_start(&thread, 0, work, NULL) == 0;
     note_use();
     return has_thread ? PD_OK : pd_fail(PD_NO_MEMORY, "no thread can be started for the communicator");
 }

@@ -45,7 +45,7 @@ pd_status pd_comm_push_dense(const struct pd_step *step, int number, enum pd_dty
 pd_status pd_comm_push_rows(const struct pd_step *step, int number, enum pd_dtype dtype, int64_t n,
                             const int64_t *rows, const void *data, size_t row, int is_slice);
 /* As pd_client_exchange: queues the step, and fills what `ask` wants with the newest values that have come,
- * or fetches them where none has. What is no newer than what the variable has been given stays as it is. */
+ * or fetches them where none has. */
 pd_status pd_comm_exchange(struct pd_client *client, const struct pd_run *run, struct pd_ask *ask, int n,
                            const char *const *endpoints);
 /* Queues a step that no run has open (step_copy.h), and that is told when it is over. Takes it when it is

@@ -212,13 +212,7 @@ void pd_step_copy_scale(struct pd_step_copy *copy, double by)
 pd_status pd_step_copy_brings(struct pd_step_copy *copy, int number)
 {
     struct pd_copied *item = copy->items.at[copy->n - 1];
-    if (item->answer_room < item->bytes || !item->answer) {
-        pd_free_aligned(item->answer);
-        item->answer_room = 0;
-        item->answer = pd_malloc_aligned(item->room);
-        if (!item->answer) return pd_no_memory();
-        item->answer_room = item->room;
-    }
+    if (!pd_room_aligned(&item->answer, &item->answer_room, item->bytes)) return pd_no_memory();
     item->brings = number;
     return PD_OK;
 }
