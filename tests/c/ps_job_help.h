@@ -28,7 +28,9 @@ struct ps_job {
 
 static inline void must(pd_status status)
 {
-    if (status != PD_OK) fail_msg("%s: %s", pd_status_name(status), pd_error());
+    if (status == PD_OK) return;
+    fprintf(stderr, "%s: %s\n", pd_status_name(status), pd_error()); /* of a thread cmocka shows nothing */
+    fail_msg("%s: %s", pd_status_name(status), pd_error());
 }
 
 /* Endpoints of different ports that are free now, below those that the system hands out by itself: nobody

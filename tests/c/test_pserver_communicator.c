@@ -38,8 +38,10 @@ static pd_status train(const struct ps_job *job, int steps)
     must(pd_executor_create(&exe));
     for (int step = 0; step < steps && status == PD_OK; step++) {
         status = pd_executor_run(exe, p, scope, 0, NULL, NULL, 0, NULL, NULL);
-        if (status == PD_OK) assert_true(weight(scope, 0, 0) <= last);
-        last = weight(scope, 0, 0);
+        if (status != PD_OK) break;
+        float w = weight(scope, 0, 0);
+        if (w > last) status = pd_fail(PD_INVALID, "step %d: an older value, %g after %g", step, w, last);
+        last = w;
     }
     pd_executor_free(exe);
     pd_scope_release(scope);

@@ -32,7 +32,7 @@ def started_again(tmp_path, *options: str, loads: bool) -> str:
     with job_of(2) as job:
         job.start("server", 0, *options)
         stays = job.start("trainer", 1, *options, "--steps", "8")
-        goes = job.start("trainer", 0, *options, "--steps", "4", "--save", str(tmp_path / "own"))
+        goes = job.start("trainer", 0, *options, "--steps", "4", "--stay", "--save", str(tmp_path / "own"))
         stays.wait_for("did step 3")
         goes.wait_for("did step 3")
         goes.kill()

@@ -17,11 +17,13 @@
 
 enum { LOOK_MS = 20, ROUND_MS = 2 };
 
-/* A value that exchanges bring: the newest, and the one that is on its way. */
+/* A value that exchanges bring: the newest, and the one that is on its way. Until one has come, runs fetch it
+ * themselves, and an exchange that asked no later than such a run was done brings nothing: it may be older. */
 struct brought {
     int number;
     size_t bytes;
     void *newest, *coming;
+    uint64_t fetched; /* the exchange under way, or the last one, when a run had fetched it */
     int has_come;
 };
 
@@ -44,6 +46,7 @@ static PD_VEC(struct pd_step_copy *) spare;
 static PD_VEC(struct pd_step_copy *) ended; /* that somebody waits for */
 static PD_VEC(struct brought) values;
 static uint64_t queued, sent; /* steps, since it was started */
+static uint64_t exchanges;    /* that asked for values */
 static int is_waited_for;     /* runs wait for room */
 static pd_status failure;
 static char failure_text[1024];
@@ -108,6 +111,13 @@ static void tell_ended(void)
     }
 }
 
+/* A run that exchanged by itself has values that are newer than those that are kept. */
+static void note_all_fetched(void)
+{
+    for (int i = 0; i < values.n; i++)
+        values.at[i].fetched = exchanges, values.at[i].has_come = 0;
+}
+
 static void note_use(void)
 {
     atomic_store(&is_used, has_thread || open_steps.n);
@@ -169,6 +179,7 @@ int pd_comm_run_over(const struct pd_step *step)
     struct open_step *open = find_open(step);
     if (!open) return 0;
     int is_begun = open->copy && open->copy->n;
+    if (open->is_own) note_all_fetched();
     put_by(open->copy);
     pd_vec_remove(&open_steps, (int)(open - open_steps.at));
     note_use();
@@ -255,6 +266,7 @@ static struct pd_step_copy *next(int *n_steps, pd_status *status)
 static pd_status ask_for(struct pd_client *client, struct pd_ask *ask, int *n)
 {
     PD_HOLD(&lock);
+    exchanges++;
     *n = values.n;
     for (int i = 0; i < values.n; i++)
         PD_TRY(pd_ask_value(client, ask, values.at[i].number, values.at[i].coming, values.at[i].bytes));
@@ -275,6 +287,7 @@ static pd_status exchange(const struct pd_run *run, const struct pd_step_copy *c
     PD_HOLD(&lock);
     for (int i = 0; i < n; i++) {
         struct brought *v = &values.at[i];
+        if (v->fetched >= exchanges) continue;
         void *old = v->newest;
         v->newest = v->coming;
         v->coming = old;
@@ -437,6 +450,19 @@ static pd_status fill_known(struct pd_client *client, const struct pd_ask *ask, 
     return fill(client, ask, now);
 }
 
+/* What an exchange brought meanwhile is what the next runs get, and so this one. */
+static void note_fetched(const struct pd_ask *ask)
+{
+    PD_HOLD(&lock);
+    for (const struct request *q = ask->first; q; q = q->next)
+        for (int i = 0; i < q->wanted.n; i++) {
+            const struct wanted *wanted = &q->wanted.at[i];
+            struct brought *v = find_value(wanted->name);
+            if (v && v->has_come) memcpy(wanted->to, v->newest, v->bytes);
+            if (v && !v->has_come) v->fetched = exchanges;
+        }
+}
+
 static pd_status queue_step(const struct pd_run *run, int n, const char *const *endpoints)
 {
     PD_HOLD(&lock);
@@ -452,7 +478,10 @@ pd_status pd_comm_exchange(struct pd_client *client, const struct pd_run *run, s
     PD_ASK(now);
     PD_TRY(queue_step(run, n, endpoints));
     PD_TRY(fill_known(client, ask, &now));
-    return now.first ? pd_ask_wait(client, run, &now, "fetching parameters") : PD_OK;
+    if (!now.first) return PD_OK;
+    PD_TRY(pd_ask_wait(client, run, &now, "fetching parameters"));
+    note_fetched(ask);
+    return PD_OK;
 }
 
 /* ---- starting and stopping ---- */

@@ -1,5 +1,8 @@
 """A job whose trainer holds something alone: with --average the moving average of a parameter. It may come to the job again in the
-same process (--close-at), and load its own values first (--load); it saves after each step (--save)."""
+same process (--close-at), and load its own values first (--load); it saves after each step (--save). It may wait for its end by a
+signal when its steps are done, without a word to the servers (--stay)."""
+
+import signal
 
 import numpy as np
 import small
@@ -14,6 +17,7 @@ def main() -> None:
     parser.add_argument("--close-at", type=int, default=-1)
     parser.add_argument("--save")
     parser.add_argument("--load")
+    parser.add_argument("--stay", action="store_true")
     args = parser.parse_args()
     x = fluid.layers.data("x", [4])
     attr = fluid.ParamAttr(name="w", initializer=fluid.initializer.Constant(0.0))
@@ -34,6 +38,8 @@ def main() -> None:
         if args.save:
             fluid.io.save_persistables(exe, args.save, program)
         print("did step", step, flush=True)
+    if args.stay:
+        signal.pause()
     if average:
         with average.apply(exe):
             print("averaged", np.array(fluid.global_scope().find_var("w").get_tensor())[0, 0], flush=True)
