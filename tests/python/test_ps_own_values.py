@@ -35,6 +35,7 @@ def started_again(tmp_path, *options: str, loads: bool) -> str:
         goes = job.start("trainer", 0, *options, "--steps", "4", "--stay", "--save", str(tmp_path / "own"))
         stays.wait_for("did step 3")
         goes.wait_for("did step 3")
+        assert goes.process.poll() is None, goes.output()
         goes.kill()
         job.processes.remove(goes)
         again = job.start("trainer", 0, *options, "--steps", "8", *(["--load", str(tmp_path / "own")] if loads else []))
@@ -55,12 +56,14 @@ def test_a_trainer_that_holds_nothing_alone(tmp_path):
     assert SAID not in started_again(tmp_path, loads=False)
 
 
-def test_a_trainer_that_comes_back_in_the_same_process():
+def test_a_trainer_that_comes_back_in_the_same_process(tmp_path):
     """It has its values still."""
     with job_of(2) as job:
         job.start("server", 0, "--average")
-        for i in range(2):
-            job.start("trainer", i, "--average", "--steps", "8", *(["--close-at", "4"] if i else []))
+        job.start("trainer", 0, "--average", "--steps", "8", "--last-after", str(tmp_path / "back"))
+        back = job.start("trainer", 1, "--average", "--steps", "8", "--close-at", "4")
+        back.wait_for("goes on after step")
+        (tmp_path / "back").touch()
         job.end()
         for trainer in job.processes[1:]:
             assert SAID not in trainer.output(), trainer.output()

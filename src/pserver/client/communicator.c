@@ -18,7 +18,8 @@
 enum { LOOK_MS = 20, ROUND_MS = 2 };
 
 /* A value that exchanges bring: the newest, and the one that is on its way. Until one has come, runs fetch it
- * themselves, and an exchange that asked no later than such a run was done brings nothing: it may be older. */
+ * themselves, and an exchange that asked no later than such a run was done brings nothing: it may be older.
+ */
 struct brought {
     int number;
     size_t bytes;

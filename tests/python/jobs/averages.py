@@ -1,6 +1,6 @@
 """A job whose trainer holds something alone: with --average the moving average of a parameter. It may come to the job again in the
 same process (--close-at), and load its own values first (--load); it saves after each step (--save). It may wait for its end by a
-signal when its steps are done, without a word to the servers (--stay)."""
+signal when its steps are done, without a word to the servers (--stay), and before its last step for a file (--last-after)."""
 
 import signal
 
@@ -18,6 +18,7 @@ def main() -> None:
     parser.add_argument("--save")
     parser.add_argument("--load")
     parser.add_argument("--stay", action="store_true")
+    parser.add_argument("--last-after")
     args = parser.parse_args()
     x = fluid.layers.data("x", [4])
     attr = fluid.ParamAttr(name="w", initializer=fluid.initializer.Constant(0.0))
@@ -31,6 +32,8 @@ def main() -> None:
     first = transpiler.steps_done()
     print("steps done", first, flush=True)
     for step in range(first, args.steps):
+        if step == args.steps - 1:
+            small.wait_for(args.last_after)
         if step == args.close_at:
             exe.close()
             exe = fluid.Executor(fluid.CPUPlace())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import time
 
 import paddle.fluid as fluid
 
@@ -15,6 +17,14 @@ def parse(about: str) -> argparse.ArgumentParser:
     parser.add_argument("--endpoint")
     parser.add_argument("--id", type=int, default=0)
     return parser
+
+
+def wait_for(path: str | None) -> None:
+    """A file that the test makes when this process is to go on; none: at once."""
+    end = time.monotonic() + 100
+    while path and not os.path.exists(path):
+        assert time.monotonic() < end, f"{path} did not come"
+        time.sleep(0.01)
 
 
 def start(options: argparse.Namespace, sync_mode: bool = True, load=lambda exe, program: None,
