@@ -78,6 +78,14 @@ def test_a_worker_fails(tmp_path):
     assert "logs/workerlog.0:" not in said
 
 
+def test_who_failed_first_may_end_last(tmp_path):
+    """Worker 1 failed, and told the servers, from whom worker 0 heard it; it was not quite at its end when it was asked to."""
+    job = run(tmp_path, *TWO, stub=["worker-1=say:the reason,late:3", "worker-0=names:worker-1,exit:1"])
+    said = job.said()
+    assert "worker 1 failed first; the last 1 line of logs/workerlog.1:\n  | the reason\n" in said, said
+    assert job.status == 3, said
+
+
 @pytest.mark.parametrize("stub, status", [("worker-0=kill", 137), ("server-1=kill", 137), ("server-0=exit:7", 7)])
 def test_a_process_that_dies_ends_the_job(tmp_path, stub, status):
     job = run(tmp_path, *TWO, stub=[stub])

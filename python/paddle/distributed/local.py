@@ -79,7 +79,7 @@ class Engine:
         if self.words and self.finishing_at is not None:
             write(self.words[1])
         summary.tell(self.all, self.failed, self.left, self.user_signal, self.began)
-        return summary.status(self.failed, self.user_signal)
+        return summary.status(self.all, self.failed, self.user_signal)
 
     def _patience(self) -> float | None:
         """Milliseconds until something is due; None: nothing is."""

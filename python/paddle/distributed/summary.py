@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections.abc import Sequence
@@ -54,25 +55,25 @@ class Running:
         return how + (f", started {count(self.starts, 'time')}" if self.starts > 1 else "")
 
 
-def cause(failed: Sequence[Running]) -> Running | None:
-    """The one that failed first. A process that tells the servers why it fails may end after another, which heard it from them:
-    then the last lines of the other have its process id."""
+def cause(all_of_them: Sequence[Running], failed: Sequence[Running]) -> Running | None:
+    """The one that failed first. A process that tells the servers why it fails may end after another, which heard it from them,
+    even so late that it was asked to end: then the last lines of the other say that the process of this id failed."""
     for each in failed:
         text = tail(each.process.log) if each.process.log else ""
-        for other in failed:
-            if other is not each and f"pid {other.last_pid}," in text:
+        for other in all_of_them:
+            if other is not each and other.status and re.search(rf"\bpid {other.last_pid},[^)\n]*\) failed", text):
                 return other
     return failed[0] if failed else None
 
 
-def status(failed: Sequence[Running], user_signal: int) -> int:
+def status(all_of_them: Sequence[Running], failed: Sequence[Running], user_signal: int) -> int:
     """The exit status of the job: that of the process that failed first, 0 when all went well."""
     if user_signal:
         return 128 + user_signal
-    first = cause(failed)
+    first = cause(all_of_them, failed)
     if first is None:
         return 0
-    if first.asked or first.status is None:  # it had to be killed
+    if first.status is None or first.asked and first.status < 0:  # it had to be killed
         return 1
     return first.status if first.status > 0 else 128 - first.status
 
@@ -84,7 +85,7 @@ def tell(all_of_them: Sequence[Running], failed: Sequence[Running], left: Sequen
         where = str(each.process.endpoint) if each.process.role == SERVER else each.process.endpoint.host
         peak = f"{each.peak / 1024:.0f} MB" if each.peak else ""
         rows.append([each.name, where, each.told(), span(each.seconds), peak, each.process.log])
-    first = cause(failed)
+    first = cause(all_of_them, failed)
     what = "was ended by the user" if user_signal else red("has failed") if first else "has ended well"
     say(f"the job {what} after {span(time.monotonic() - began)}\n{table(rows)}")
     if left:

@@ -11,6 +11,8 @@ Writes to DIR/NAME.json who it is: its process id, its environment, its argument
     child     has a child in a session of its own; its process id is in DIR/NAME.child
     leave     has such a child, and ends
     say:TEXT  prints it
+    late:N    ends with that status when it is told to end
+    names:ID  waits for that process and prints its process id as servers tell of a trainer that failed
 """
 
 import json
@@ -50,5 +52,13 @@ for what in asked:
         os.kill(os.getpid(), signal.SIGKILL)
     elif verb == "leave":
         sys.exit(0)
+    elif verb == "late":
+        signal.signal(signal.SIGTERM, lambda *_, status=int(value): sys.exit(status))
+    elif verb == "names":
+        while not os.path.exists(os.path.join(folder, f"{value}.ready")):
+            time.sleep(0.01)
+        with open(os.path.join(folder, f"{value}.json")) as file:
+            print(f"trainer (host here, pid {json.load(file)['pid']}, 127.0.0.1:1) failed")
+open(f"{here}.ready", "w").close()
 while "stays" in asked or not os.path.exists(os.path.join(folder, "go")):
     time.sleep(0.01)
