@@ -41,13 +41,13 @@ def test_training_goes_on_past_a_stuck_writer(tmp_path, shim, mode):
     pace = tmp_path / "pace"
     pace.write_bytes(b"")
     with StuckJob(tmp_path, shim, trainers=2, **every) as job:
-        server, *trainers = job.begin(*LONG, *mode, "--steps", "60000", "--pace", f"{pace}:20000", "--say-at", "35000")
+        server, *trainers = job.begin(*LONG, *mode, "--steps", "24000", "--pace", f"{pace}:8000", "--say-at", "11000")
         server.wait_for("snapshot of step ")
         job.stuck.touch()
         server.wait_for("has stood still for")
         pace.write_bytes(b"1")  # steps are done while the disk is stuck
         for trainer in trainers:
-            trainer.wait_for("step 35000 has ended")
+            trainer.wait_for("step 11000 has ended", 120)
         assert job.stuck.exists()
         server.wait_for("was given up (FLAGS_rpc_deadline is 1500 ms)")
         assert "is the disk stuck?" in server.output()
