@@ -3,6 +3,7 @@
 import re
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,18 @@ class StuckJob(Job):
         return [self.processes[0], *(self.start("trainer", i, *options, env=PATIENT) for i in range(self.trainers))]
 
 
+def steps_until(pace: Path, most: int, process: Process, text: str) -> None:
+    """Trainers do a hundred steps more, again and again, until a process says something; after `most` steps in all it must do that
+    without more."""
+    end = time.monotonic() + 60
+    while text not in process.output():
+        assert time.monotonic() < end, f"{process.name} did not say {text!r}:\n{process.output()}"
+        with pace.open("ab") as steps:
+            if steps.tell() < most // 100:
+                steps.write(b"1")
+        time.sleep(0.02)
+
+
 @pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
 def test_training_goes_on_past_a_stuck_writer(tmp_path, shim, mode):
     """The writer is named, the next snapshots are passed over, it is given up at the deadline; with the disk back there are
@@ -41,19 +54,18 @@ def test_training_goes_on_past_a_stuck_writer(tmp_path, shim, mode):
     pace = tmp_path / "pace"
     pace.write_bytes(b"")
     with StuckJob(tmp_path, shim, trainers=2, **every) as job:
-        server, *trainers = job.begin(*LONG, *mode, "--steps", "24000", "--pace", f"{pace}:8000", "--say-at", "11000")
-        server.wait_for("snapshot of step ")
+        server, *trainers = job.begin(*LONG, *mode, "--steps", "24000", "--pace", f"{pace}:100", "--say-at", "11000")
+        steps_until(pace, 8000, server, "snapshot of step ")
         job.stuck.touch()
-        server.wait_for("has stood still for")
-        pace.write_bytes(b"1")  # steps are done while the disk is stuck
-        for trainer in trainers:
-            trainer.wait_for("step 11000 has ended", 120)
+        steps_until(pace, 20000, server, "has stood still for")
+        for trainer in trainers:  # steps are done while the disk is stuck
+            steps_until(pace, 20000, trainer, "step 11000 has ended")
+        steps_until(pace, 20000, server, "was given up (FLAGS_rpc_deadline is 1500 ms)")
         assert job.stuck.exists()
-        server.wait_for("was given up (FLAGS_rpc_deadline is 1500 ms)")
         assert "is the disk stuck?" in server.output()
         before = server.output().count("paddle: info: snapshot of step")
         job.stuck.unlink()
-        pace.write_bytes(b"123")
+        pace.write_bytes(bytes(240))
         job.end(60)
         assert server.output().count("paddle: info: snapshot of step") > before, server.output()
 
