@@ -377,6 +377,7 @@ static void test_a_limit(void **state)
 static pd_status take_up(struct pd_table *to, const struct pd_table *from)
 {
     struct pd_table_part part;
+    PD_TRY(to->kind->load(to, NULL));
     for (int i = 0; from->kind->part(from, i, &part); i++)
         PD_TRY(to->kind->load(to, &part));
     return PD_OK;

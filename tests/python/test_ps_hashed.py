@@ -118,6 +118,18 @@ def test_files_for_other_servers(tmp_path, rule, servers):
         assert "of 2 parts number 1" in server.output()
 
 
+def test_a_snapshot_is_all_that_counts(tmp_path):
+    """A server that loads a model each time it starts: what its snapshot has takes the place of that, rows that only the model has
+    go."""
+    model, env = str(tmp_path / "model"), {"FLAGS_ps_dir": str(tmp_path / "ps")}
+    options = ("--rule", "adagrad", "--steps", "1")
+    run(1, "--rule", "adagrad", "--steps", "6", "--save", model, trainers=1)
+    want, _ = run(1, *options, trainers=1, env=env)
+    found, said = run(1, *options, "--load", model, trainers=1, env=env)
+    assert "begins 1" in said
+    np.testing.assert_array_equal(found, want)
+
+
 def test_status_tells_rows(tmp_path):
     with Job(1, 1, "hashed.py") as job:
         job.start_all("--steps", "100000", "--rule", "lazy")

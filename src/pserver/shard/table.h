@@ -41,7 +41,7 @@ struct pd_table_kind {
      * are until the next update. NULL: its value is all. */
     int (*part)(const struct pd_table *table, int number, struct pd_table_part *out);
     /* Takes up a part that this server, or another one of a former job, has kept. Rows that do not lie here
-     * are left out. */
+     * are left out. Before the first part comes NULL: what the table has goes. */
     pd_status (*load)(struct pd_table *table, const struct pd_table_part *part);
     /* Its rows as selected rows, for a file: of the table or, where `of` is the variable of a state, of that.
      * NULL: the variable is as it is. */

@@ -69,9 +69,27 @@ static pd_status load_rows(struct hashed *h, struct pd_row_store *store, const s
     return PD_OK;
 }
 
+static pd_status make_empty(struct hashed *h)
+{
+    struct pd_row_store *none = NULL, *nobody = NULL;
+    PD_TRY(pd_row_store_new((int)h->width * h->columns, &none));
+    pd_status status = h->waiting ? pd_row_store_new(0, &nobody) : PD_OK;
+    if (status != PD_OK) {
+        pd_row_store_free(none);
+        return status;
+    }
+    pd_row_store_free(h->store);
+    pd_row_store_free(h->waiting);
+    h->store = none;
+    h->waiting = nobody;
+    h->clock = 0;
+    return PD_OK;
+}
+
 pd_status pd_hashed_load(struct pd_table *table, const struct pd_table_part *part)
 {
     struct hashed *h = (struct hashed *)table;
+    if (!part) return make_empty(h);
     if (strcmp(part->what, "head") == 0) return load_head(h, part);
     if (strcmp(part->what, "rows") == 0) return load_rows(h, h->store, part);
     if (strcmp(part->what, "waiting") == 0) return load_rows(h, h->waiting, part);

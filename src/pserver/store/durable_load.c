@@ -73,6 +73,7 @@ static pd_status load_own(struct pd_durable *d, const struct pd_snapshot *snapsh
         PD_TRY(check_rows(k, var));
         memcpy(k->value->tensor.data, var->data, (size_t)var->bytes);
     }
+    PD_TRY(pd_tables_empty(d));
     return pd_tables_load(d, snapshot);
 }
 

@@ -190,6 +190,8 @@ int pd_tables_have(const struct pd_server *server, const struct pd_value *value)
 int pd_tables_count(const struct pd_server *server); /* variables that a snapshot has of them */
 /* Those; `names` is memory for what they are called, and stays until the snapshot is prepared. */
 pd_status pd_tables_put(const struct pd_server *server, struct pd_snapshot_var *vars, struct pd_buf *names);
+/* What they have goes, before snapshots are taken up: also what a model's files have given them. */
+pd_status pd_tables_empty(const struct pd_durable *durable);
 /* Takes up what a snapshot has of them; one that is not there is an error. */
 pd_status pd_tables_load(const struct pd_durable *durable, const struct pd_snapshot *snapshot);
 /* durable_write.c */

@@ -84,8 +84,12 @@ static pd_status load_from_set(struct pd_durable *d, const struct pd_snapshot_se
                                         bytes));
     }
     /* Rows by id: of all servers, those that lie here now. */
-    for (int i = 0; i < set->servers.n; i++)
-        if (!pd_snapshot_is_hollow(set->servers.at[i])) PD_TRY(pd_tables_load(d, set->servers.at[i]));
+    int is_emptied = 0;
+    for (int i = 0; i < set->servers.n; i++) {
+        if (pd_snapshot_is_hollow(set->servers.at[i])) continue;
+        if (!is_emptied++) PD_TRY(pd_tables_empty(d));
+        PD_TRY(pd_tables_load(d, set->servers.at[i]));
+    }
     return PD_OK;
 }
 

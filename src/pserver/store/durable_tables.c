@@ -80,25 +80,36 @@ static int read_part(const struct pd_table *table, const struct pd_snapshot_var 
     return 1;
 }
 
-pd_status pd_tables_load(const struct pd_durable *d, const struct pd_snapshot *snapshot)
+static pd_status load_table(struct pd_table *table, const struct pd_snapshot *snapshot)
 {
     const struct pd_snapshot_info *info = pd_snapshot_info(snapshot);
-    struct pd_table *table;
-    for (int lane = 0, unit = 0; (table = next_table(d->server, &lane, &unit)); unit++) {
-        int found = 0;
-        for (int i = 0; i < info->n_vars; i++) {
-            struct pd_table_part part;
-            char what[32];
-            if (!read_part(table, &info->vars[i], what, &part)) continue;
-            found = 1;
-            PD_TRY(table->kind->load(table, &part));
-        }
-        if (!found)
-            return pd_fail(
-                PD_NOT_FOUND,
-                "the snapshot of step %llu by server %s has no rows of the table '%s', which has rows "
-                "by id now: is it another job's? FLAGS_ps_fresh=1 starts anew",
-                (unsigned long long)info->step, info->endpoint, table->name);
+    int found = 0;
+    for (int i = 0; i < info->n_vars; i++) {
+        struct pd_table_part part;
+        char what[32];
+        if (!read_part(table, &info->vars[i], what, &part)) continue;
+        found = 1;
+        PD_TRY(table->kind->load(table, &part));
     }
+    return found ? PD_OK
+                 : pd_fail(PD_NOT_FOUND,
+                           "the snapshot of step %llu by server %s has no rows of the table '%s', which has rows "
+                           "by id now: is it another job's? FLAGS_ps_fresh=1 starts anew",
+                           (unsigned long long)info->step, info->endpoint, table->name);
+}
+
+pd_status pd_tables_empty(const struct pd_durable *d)
+{
+    struct pd_table *table;
+    for (int lane = 0, unit = 0; (table = next_table(d->server, &lane, &unit)); unit++)
+        PD_TRY(table->kind->load(table, NULL));
+    return PD_OK;
+}
+
+pd_status pd_tables_load(const struct pd_durable *d, const struct pd_snapshot *snapshot)
+{
+    struct pd_table *table;
+    for (int lane = 0, unit = 0; (table = next_table(d->server, &lane, &unit)); unit++)
+        PD_TRY(load_table(table, snapshot));
     return PD_OK;
 }
