@@ -152,14 +152,14 @@ static pd_status turn_to(struct load *l, struct part *part, size_t before, int f
     return status;
 }
 
-static pd_status load_files(struct load *l, struct pd_reader *reader, struct part *part)
+static pd_status load_files(struct load *l, struct pd_line_reader *reader, struct part *part)
 {
     for (;;) {
         size_t before = part->samples.n;
         int more;
-        PD_TRY(pd_reader_next(reader, &part->samples, &more));
+        PD_TRY(pd_line_reader_next(reader, &part->samples, &more));
         if (!more) return hand_over(l, part);
-        int file = pd_reader_file(reader);
+        int file = pd_line_reader_file(reader);
         if (file != part->file) PD_TRY(turn_to(l, part, before, file));
         if (part->samples.n >= BLOCK) PD_TRY(hand_over(l, part));
     }
@@ -168,13 +168,13 @@ static pd_status load_files(struct load *l, struct pd_reader *reader, struct par
 static pd_status load_some(void *arg, int number)
 {
     struct load *l = arg;
-    struct pd_reader *reader;
+    struct pd_line_reader *reader;
     struct part part = {.file = -1};
     (void)number;
-    PD_TRY(pd_reader_new(&l->files, &reader));
+    PD_TRY(pd_line_reader_new(&l->files, &reader));
     pd_status status = load_files(l, reader, &part);
     pd_buf_free(&part.samples);
-    pd_reader_free(reader);
+    pd_line_reader_free(reader);
     return status;
 }
 
@@ -217,10 +217,10 @@ pd_status pd_dataset_read(struct pd_dataset *dataset, int (*poll)(void *), void 
 /* ---- a pass ---- */
 
 struct worker {
-    struct pd_reader *reader; /* NULL: in memory */
-    struct pd_buf text;       /* the records of a batch that was read, */
-    PD_VEC(size_t) begin;     /* where each begins in it, */
-    const char **record;      /* and in memory */
+    struct pd_line_reader *reader; /* NULL: in memory */
+    struct pd_buf text;            /* the records of a batch that was read, */
+    PD_VEC(size_t) begin;          /* where each begins in it, */
+    const char **record;           /* and in memory */
     struct pd_batch batch;
 };
 
@@ -237,7 +237,7 @@ static pd_status worker_init(struct pd_pass *p, struct worker *w)
     struct pd_dataset *d = p->dataset;
     PD_TRY(pd_batch_init(&w->batch, &d->schema));
     if (d->is_in_memory) return PD_OK;
-    return pd_reader_new(&p->files, &w->reader);
+    return pd_line_reader_new(&p->files, &w->reader);
 }
 
 /* Passes may be beside each other, and nothing else beside them. */
@@ -290,7 +290,7 @@ static pd_status next_of_files(struct pd_pass *p, struct worker *w, int64_t *n)
     while (w->begin.n < d->batch_size) {
         size_t begin = w->text.n;
         int more;
-        PD_TRY(pd_reader_next(w->reader, &w->text, &more));
+        PD_TRY(pd_line_reader_next(w->reader, &w->text, &more));
         if (!more) break;
         if (w->begin.n == INT_MAX)
             return pd_fail(PD_INVALID, "a batch from files has at most %d samples; set a smaller batch size",
@@ -367,7 +367,7 @@ void pd_pass_free(struct pd_pass *pass)
     if (!pass) return;
     for (int i = 0; pass->worker && i < pass->n; i++) {
         struct worker *w = &pass->worker[i];
-        pd_reader_free(w->reader);
+        pd_line_reader_free(w->reader);
         pd_buf_free(&w->text);
         pd_vec_free(&w->begin);
         pd_free(w->record);

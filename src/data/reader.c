@@ -21,7 +21,7 @@ enum {
     BAD_FIRST = 1000, /* so many at the beginning of a file, and no other, are too many at once */
 };
 
-struct pd_reader {
+struct pd_line_reader {
     struct pd_files *files;
     struct pd_source *source; /* NULL: the next file is to be opened */
     const char *path;
@@ -91,9 +91,9 @@ pd_status pd_files_check(struct pd_files *files)
 
 /* ---- one reader ---- */
 
-pd_status pd_reader_new(struct pd_files *files, struct pd_reader **out)
+pd_status pd_line_reader_new(struct pd_files *files, struct pd_line_reader **out)
 {
-    struct pd_reader *r = pd_calloc(1, sizeof *r);
+    struct pd_line_reader *r = pd_calloc(1, sizeof *r);
     if (!r) return pd_no_memory();
     r->files = files;
     r->cap = BLOCK;
@@ -107,7 +107,7 @@ pd_status pd_reader_new(struct pd_files *files, struct pd_reader **out)
 }
 
 /* Adds what was read to what all have read. */
-static void account(struct pd_reader *r)
+static void account(struct pd_line_reader *r)
 {
     struct pd_files *f = r->files;
     int64_t done = r->source ? pd_source_done(r->source) : r->size;
@@ -120,7 +120,7 @@ static void account(struct pd_reader *r)
     pthread_mutex_unlock(&f->lock);
 }
 
-void pd_reader_free(struct pd_reader *reader)
+void pd_line_reader_free(struct pd_line_reader *reader)
 {
     if (!reader) return;
     pd_source_close(reader->source);
@@ -128,13 +128,13 @@ void pd_reader_free(struct pd_reader *reader)
     pd_free(reader);
 }
 
-int pd_reader_file(const struct pd_reader *reader)
+int pd_line_reader_file(const struct pd_line_reader *reader)
 {
     return reader->number;
 }
 
 /* The next file of the list; *more is 0 when there is none. */
-static pd_status begin_file(struct pd_reader *r, int *more)
+static pd_status begin_file(struct pd_line_reader *r, int *more)
 {
     struct pd_files *f = r->files;
     pthread_mutex_lock(&f->lock);
@@ -153,7 +153,7 @@ static pd_status begin_file(struct pd_reader *r, int *more)
     return PD_OK;
 }
 
-static pd_status grow(struct pd_reader *r)
+static pd_status grow(struct pd_line_reader *r)
 {
     if (r->cap >= LINE_MOST)
         return pd_fail(PD_FORMAT, "%s:%" PRId64 ": the line is longer than 1 GiB; is this a text file?",
@@ -166,7 +166,7 @@ static pd_status grow(struct pd_reader *r)
 }
 
 /* At least one whole line from `at` on, unless the file is at its end. */
-static pd_status fill(struct pd_reader *r)
+static pd_status fill(struct pd_line_reader *r)
 {
     memmove(r->block, r->block + r->at, r->filled - r->at);
     r->filled -= r->at;
@@ -193,7 +193,7 @@ static pd_status fill(struct pd_reader *r)
     return PD_OK;
 }
 
-static void end_file(struct pd_reader *r)
+static void end_file(struct pd_line_reader *r)
 {
     pd_source_close(r->source);
     r->source = NULL;
@@ -201,7 +201,7 @@ static void end_file(struct pd_reader *r)
 }
 
 /* A line that cannot be read. */
-static pd_status tell(struct pd_reader *r, const char *why)
+static pd_status tell(struct pd_line_reader *r, const char *why)
 {
     struct pd_files *f = r->files;
     r->bad++;
@@ -222,9 +222,9 @@ static pd_status tell(struct pd_reader *r, const char *why)
         BAD_FIRST, r->path, r->line, why);
 }
 
-pd_status pd_reader_next(struct pd_reader *reader, struct pd_buf *out, int *more)
+pd_status pd_line_reader_next(struct pd_line_reader *reader, struct pd_buf *out, int *more)
 {
-    struct pd_reader *r = reader;
+    struct pd_line_reader *r = reader;
     for (;;) {
         if (!r->source) {
             PD_TRY(begin_file(r, more));

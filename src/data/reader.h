@@ -37,13 +37,13 @@ void pd_files_clear(struct pd_files *files);
  * left out. */
 pd_status pd_files_check(struct pd_files *files);
 
-struct pd_reader;
+struct pd_line_reader;
 
-pd_status pd_reader_new(struct pd_files *files, struct pd_reader **out);
-void pd_reader_free(struct pd_reader *reader);
+pd_status pd_line_reader_new(struct pd_files *files, struct pd_line_reader **out);
+void pd_line_reader_free(struct pd_line_reader *reader);
 /* The number in the list of the file that the last sample was of. */
-int pd_reader_file(const struct pd_reader *reader);
+int pd_line_reader_file(const struct pd_line_reader *reader);
 /* Appends the next sample to `out`; *more is 0 when there is none. */
-pd_status pd_reader_next(struct pd_reader *reader, struct pd_buf *out, int *more);
+pd_status pd_line_reader_next(struct pd_line_reader *reader, struct pd_buf *out, int *more);
 
 #endif

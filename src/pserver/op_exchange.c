@@ -385,7 +385,7 @@ pd_status pd_ps_fetch_barrier_run(const struct pd_run *r)
     const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints");
     PD_TRY(pd_ps_client(r, 0, NULL, NULL, &client));
     PD_TRY(say_job(r, client));
-    return pd_ps_done(r, client, pd_client_meet(client, r, endpoints->n, endpoints->strings));
+    return pd_ps_done(r, client, pd_client_reach(client, r, endpoints->n, endpoints->strings));
 }
 
 /* ---- all of it in one exchange ---- */
@@ -403,7 +403,7 @@ pd_status pd_ps_exchange_run(const struct pd_run *r)
         const struct pd_attr *all = pd_ps_attr(r, "all");
         PD_TRY(pd_client_expect(client, pd_ps_attr(r, "trainers")->i, all->n, all->strings));
         PD_TRY(recv_names(r, client, names, names->n));
-        PD_TRY(pd_client_meet(client, r, all->n, all->strings));
+        PD_TRY(pd_client_reach(client, r, all->n, all->strings));
     }
     int previous = -1;
     size_t at = 0;

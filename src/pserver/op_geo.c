@@ -55,7 +55,7 @@ static pd_status find_slices(const struct pd_run *r, struct pd_client *client)
         PD_TRY(find_slice(r, client, i, first, &s->slices[i]));
         first += s->slices[i].n;
     }
-    PD_TRY(pd_client_meet(client, r, epmap->n, epmap->strings));
+    PD_TRY(pd_client_reach(client, r, epmap->n, epmap->strings));
     s->n = n;
     s->names.n = n; /* pd_ps_client_of makes it 0 with another client */
     return PD_OK;

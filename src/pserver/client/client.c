@@ -456,7 +456,7 @@ pd_status pd_client_connect(struct pd_client *c, const struct pd_run *run, const
     return pd_client_wait_until(c, run, link_is_open, link, what);
 }
 
-pd_status pd_client_meet(struct pd_client *c, const struct pd_run *run, int n, const char *const *endpoints)
+pd_status pd_client_reach(struct pd_client *c, const struct pd_run *run, int n, const char *const *endpoints)
 {
     PD_CLIENT_HOLD(c);
     struct link *link;

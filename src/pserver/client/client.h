@@ -32,8 +32,8 @@ pd_status pd_client_expect(struct pd_client *client, int trainers, int n, const 
  * is said. */
 pd_status pd_client_trains(struct pd_client *client, const char *endpoints, int n, const char *const *lines);
 /* Waits until all of them are connected to. */
-pd_status pd_client_meet(struct pd_client *client, const struct pd_run *run, int n,
-                         const char *const *endpoints);
+pd_status pd_client_reach(struct pd_client *client, const struct pd_run *run, int n,
+                          const char *const *endpoints);
 /* A name at a server, known by a small number from then on. `meta` (may be NULL) is what the Program
  * declares: the server checks it. Connects when that server is met for the first time. */
 pd_status pd_client_name(struct pd_client *client, const struct pd_run *run, const char *endpoint,

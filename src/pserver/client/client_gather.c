@@ -119,7 +119,7 @@ pd_status pd_client_gather(struct pd_client *c, const struct pd_run *run, const 
     PD_ASK(ask);
     PD_TRY(check(what));
     PD_TRY(pd_client_expect(c, what->trainers, what->n_servers, what->servers));
-    PD_TRY(pd_client_meet(c, run, what->n_servers, what->servers));
+    PD_TRY(pd_client_reach(c, run, what->n_servers, what->servers));
     PD_TRY(begin(c, &ask, what, &g));
     snprintf(text, sizeof text, "%s '%s'", what->out ? "the gathering" : "the barrier", what->name);
     pd_status status = pd_ask_wait(c, run, &ask, text);

@@ -81,7 +81,7 @@ static int wait_for_servers(struct pd_client *c, struct pd_patience *patience)
     return now != PD_WAIT_GIVE_UP;
 }
 
-void pd_client_part(struct pd_client *c, int failed, const char *why, int (*poll)(void *arg), void *arg)
+void pd_client_depart(struct pd_client *c, int failed, const char *why, int (*poll)(void *arg), void *arg)
 {
     c->is_leaving = 1;
     pd_client_note_halfway(c, "its process ended while it was in that step");

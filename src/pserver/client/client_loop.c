@@ -68,7 +68,7 @@ static void set_turning(struct pd_client *c, int on)
     c->is_turning = on;
 }
 
-void pd_client_turn(struct pd_client *c)
+void pd_client_turn_loop(struct pd_client *c)
 {
     set_turning(c, 1);
     pd_loop_turn(c->loop, PD_CLIENT_TURN_MS);

@@ -1,7 +1,8 @@
 /* The inside of a client, for client*.c only: client.c (connections), client_wait.c (waiting), client_loop.c
  * (whose thread turns the loop), client_turn.c (the process's client, and whose step it is), client_group.c
  * and client_job.c (which servers are of one job), client_ask.c and client_step.c (what is asked and
- * exchanged), client_gather.c (where trainers meet), client_goodbye.c. */
+ * exchanged), client_finite.c (no NaN is), client_own.c (what the trainer alone holds), client_gather.c
+ * (where trainers meet), client_goodbye.c. */
 #ifndef PD_PSERVER_CLIENT_PRIVATE_H
 #define PD_PSERVER_CLIENT_PRIVATE_H
 
@@ -260,7 +261,7 @@ void pd_client_leave(struct pd_client **client);
     __attribute__((cleanup(pd_client_leave))) struct pd_client *held_until_return = pd_client_enter(client); \
     (void)held_until_return
 /* For who has it, and waits: handles events, or sleeps until one comes (PD_CLIENT_TURN_MS at most). */
-void pd_client_turn(struct pd_client *client);
+void pd_client_turn_loop(struct pd_client *client);
 /* Between two turns: hands it to who wants it, */
 void pd_client_yield(struct pd_client *client);
 void pd_client_resume(struct pd_client *client); /* and has it again */
@@ -293,7 +294,8 @@ void pd_link_kept(struct link *link, uint64_t step);                            
 pd_status pd_client_agree(struct pd_client *client, const struct pd_run *run, int n, struct link **links);
 pd_status pd_link_returned(struct wire *wire); /* after the OPENED of a new connection */
 /* client_goodbye.c: says it everywhere, within limits. The minder has ended. */
-void pd_client_part(struct pd_client *client, int failed, const char *why, int (*poll)(void *arg), void *arg);
+void pd_client_depart(struct pd_client *client, int failed, const char *why, int (*poll)(void *arg),
+                      void *arg);
 /* client_finite.c: of all that is to be pushed in a step. */
 pd_status pd_group_check_finite(const struct pd_client *client, const struct group *group);
 /* client_own.c: before the first step in a job. In one that has begun it says what this process holds alone

@@ -298,7 +298,7 @@ void pd_client_goodbye(int failed, const char *why, int busy_ms, int (*poll)(voi
     atomic_store(&breaks_off, 0);
     unlock_all();
     if (!goes || !pd_client_unmind(c, !is_torn)) return;
-    pd_client_part(c, failed, why ? why : "", poll, arg);
+    pd_client_depart(c, failed, why ? why : "", poll, arg);
     if (is_torn) return;
     pd_client_free(c);
     lock_all();

@@ -154,7 +154,7 @@ pd_status pd_client_wait_until(struct pd_client *c, const struct pd_run *run, in
         status = check_breaks(c, what);
         if (status != PD_OK) break;
         pd_client_tend(c, pd_clock_ns());
-        pd_client_turn(c);
+        pd_client_turn_loop(c);
         if (c->failed || done(arg)) break;
         status = let_others(c, run, what);
         if (status != PD_OK || c->failed || done(arg)) break;

@@ -92,10 +92,11 @@ static pd_status load_table(struct pd_table *table, const struct pd_snapshot *sn
         PD_TRY(table->kind->load(table, &part));
     }
     return found ? PD_OK
-                 : pd_fail(PD_NOT_FOUND,
-                           "the snapshot of step %llu by server %s has no rows of the table '%s', which has rows "
-                           "by id now: is it another job's? FLAGS_ps_fresh=1 starts anew",
-                           (unsigned long long)info->step, info->endpoint, table->name);
+                 : pd_fail(
+                       PD_NOT_FOUND,
+                       "the snapshot of step %llu by server %s has no rows of the table '%s', which has rows "
+                       "by id now: is it another job's? FLAGS_ps_fresh=1 starts anew",
+                       (unsigned long long)info->step, info->endpoint, table->name);
 }
 
 pd_status pd_tables_empty(const struct pd_durable *d)
