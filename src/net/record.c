@@ -112,14 +112,6 @@ static size_t put(struct place *p, const uint8_t *bytes, size_t n)
     return done;
 }
 
-static size_t room_of(const struct iovec *parts, int n)
-{
-    size_t room = 0;
-    for (int i = 0; i < n; i++)
-        room += parts[i].iov_len;
-    return room;
-}
-
 /* The bytes [from, from + n) of a place, as parts, `most` of them at most; returns their number. */
 static int cut(struct place p, size_t from, size_t n, struct iovec *out, int most)
 {
@@ -248,7 +240,7 @@ static pd_status write_plain(struct record_pipe *pipe, struct place *p, size_t *
     struct iovec parts[PARTS];
     size_t wrote, n;
     int count = cut(*p, 0, pipe->plain, parts, PARTS);
-    n = room_of(parts, count);
+    n = pd_parts_bytes(parts, count);
     PD_TRY(pipe->base.under->transport->write(pipe->base.under, parts, count, &wrote));
     pipe->plain -= wrote;
     *done += wrote;
@@ -272,7 +264,7 @@ static pd_status record_write(struct pd_pipe *base, const struct iovec *given, i
         PD_TRY(make_all(pipe, p));
         int count = lay_out(pipe, p, parts);
         PD_TRY(pipe->base.under->transport->write(pipe->base.under, parts, count, &wrote));
-        full = wrote < room_of(parts, count);
+        full = wrote < pd_parts_bytes(parts, count);
         size_t data = written(pipe, wrote);
         *done += data;
         skip(&p, data);
@@ -437,7 +429,7 @@ static pd_status record_read(struct pd_pipe *base, const struct iovec *given, in
 {
     struct record_pipe *pipe = (struct record_pipe *)base;
     struct place p = {given, n, 0};
-    size_t room = room_of(given, n), placed = base->placed;
+    size_t room = pd_parts_bytes(given, n), placed = base->placed;
     int more = 1, over = 0;
     *done = 0;
     *end = 0;

@@ -240,19 +240,11 @@ static pd_status make_records(struct tls_pipe *pipe, const struct iovec *parts, 
     return PD_OK;
 }
 
-static size_t total(const struct iovec *parts, int n)
-{
-    size_t sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += parts[i].iov_len;
-    return sum;
-}
-
 static pd_status tls_write(struct pd_pipe *base, const struct iovec *parts, int n, size_t *done)
 {
     struct tls_pipe *pipe = (struct tls_pipe *)base;
     struct pd_tls *tls = pipe->tls;
-    size_t all = total(parts, n);
+    size_t all = pd_parts_bytes(parts, n);
     int full;
     *done = 0;
     for (;;) {

@@ -28,6 +28,14 @@ struct pd_pipe {
 
 enum { PD_RECORD_MOST = 128 << 10 }; /* bytes of a record (record.c) */
 
+static inline size_t pd_parts_bytes(const struct iovec *parts, int n)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += parts[i].iov_len;
+    return bytes;
+}
+
 struct pd_transport {
     const char *name;
     /* Writes as much as goes without blocking; *done is the number of bytes taken. Less than all: full, a

@@ -44,9 +44,8 @@ struct empty {
     struct pd_server_config config; /* what flags say */
 };
 
-/* ---- may it be run? ---- */
-
-pd_status pd_check_brought(const struct pd_program *program)
+/* May a server run it, though it comes from outside? An error names the op that it must not. */
+static pd_status check_brought(const struct pd_program *program)
 {
     for (int b = 0; b < program->blocks.n; b++) {
         const struct pd_block *block = program->blocks.at[b];
@@ -67,7 +66,7 @@ static pd_status read_program(const struct pd_op_set *ops, const void *bytes, si
 {
     struct pd_program *p;
     PD_TRY(pd_program_read(ops, bytes, n, &p));
-    pd_status status = pd_check_brought(p);
+    pd_status status = check_brought(p);
     if (status != PD_OK)
         pd_program_unref(p);
     else

@@ -14,7 +14,5 @@
  * FLAGS_ps_wait_trainers: how long it waits for its Programs. */
 pd_status pd_serve_empty(const struct pd_op_set *ops, const char *endpoint, int (*poll)(void *arg),
                          void *arg);
-/* May a server run it, though it comes from outside? An error names the op that it must not. */
-pd_status pd_check_brought(const struct pd_program *program);
 
 #endif

@@ -101,7 +101,8 @@ static void note_refusal(const struct session *session, const char *text)
         pd_book_note_refusal(lane->server->book, session->trainer, text);
 }
 
-pd_status pd_session_refuse(struct session *session, uint64_t request, pd_status status)
+/* A message that cannot be served: the trainer is told why and hung up on; the job goes on. */
+static pd_status refuse(struct session *session, uint64_t request, pd_status status)
 {
     char text[1024];
     session->lane->refused++;
@@ -172,7 +173,7 @@ void pd_session_answer(struct session *session, uint64_t request, uint64_t step)
 {
     session->waits = 0;
     pd_status status = send_values(session, request, step, session->wanted.at, session->wanted.n);
-    if (status != PD_OK) (void)pd_session_refuse(session, request, status);
+    if (status != PD_OK) (void)refuse(session, request, status);
 }
 
 void pd_session_tell_kept(struct session *session)
@@ -393,7 +394,7 @@ static pd_status handle_program(struct session *session, const struct pd_message
                          pd_error());
     char why[PD_PS_WHY_MOST + 1];
     snprintf(why, sizeof why, "%s", pd_error());
-    (void)pd_session_refuse(session, m->head.request, status);
+    (void)refuse(session, m->head.request, status);
     if (!session->is_in || session->said_bye) return PD_OK;
     session->said_bye = 1; /* as good as that */
     status = leave_failed(session, why);
@@ -510,7 +511,7 @@ static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
         status = check_rows(session, m, &served, &n);
     else if (status == PD_OK && m->head.type == PD_PS_MEET)
         status = pd_meet_check(session->lane->meet, session, m);
-    return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
+    return status == PD_OK ? PD_OK : refuse(session, m->head.request, status);
 }
 
 /* An error is the message's: it is refused. */
@@ -552,7 +553,7 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
         return PD_OK;
     }
     pd_status status = handle(session, m);
-    return status == PD_OK ? PD_OK : pd_session_refuse(session, m->head.request, status);
+    return status == PD_OK ? PD_OK : refuse(session, m->head.request, status);
 }
 
 static void forget(struct session *session)

@@ -41,8 +41,6 @@ struct session {
 };
 
 /* session.c */
-/* A message that cannot be served: the trainer is told why and hung up on; the job goes on. */
-pd_status pd_session_refuse(struct session *session, uint64_t request, pd_status status);
 /* FAILED, and the connection stays. */
 void pd_session_deny(struct session *session, uint64_t request, pd_status status, const char *text);
 /* session_open.c */

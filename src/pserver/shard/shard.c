@@ -407,8 +407,8 @@ static pd_status do_rows(struct pd_shard *shard, struct unit *u, uint64_t step, 
     PD_TRY(merge_rows(shard, u, step));
     int64_t n = shard->rows.n;
     if (what & PD_SHARD_LOGS)
-        PD_TRY(pd_shard_log_rows(shard, -1, u->number, step, is_given, n, shard->rows.at, shard->rows_data,
-                                 (size_t)(n * u->width) * u->item));
+        PD_TRY(pd_shard_log_rows(shard, PD_CHANGE_ROWS, -1, u->number, step, is_given, n, shard->rows.at,
+                                 shard->rows_data, (size_t)(n * u->width) * u->item));
     if (!(what & PD_SHARD_UPDATES)) return PD_OK;
     return pd_shard_update_rows(u, is_given, n, shard->rows.at, shard->rows_data);
 }
@@ -547,7 +547,7 @@ pd_status pd_shard_apply_own_rows(struct pd_shard *shard, struct unit *u, int tr
     int64_t n = is_given ? g->rows.n : 0;
     if (!is_given && !pd_shard_ends_bare(u)) return PD_OK;
     PD_TRY(pd_shard_begin(shard, step));
-    PD_TRY(pd_shard_log_rows(shard, trainer, u->number, step, is_given, n, g->rows.at, g->data,
-                             (size_t)(n * u->width) * u->item));
+    PD_TRY(pd_shard_log_rows(shard, PD_CHANGE_ROWS, trainer, u->number, step, is_given, n, g->rows.at,
+                             g->data, (size_t)(n * u->width) * u->item));
     return pd_shard_update_rows(u, is_given, n, g->rows.at, g->data);
 }

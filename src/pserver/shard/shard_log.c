@@ -27,9 +27,9 @@ pd_status pd_shard_log_part(struct pd_shard *shard, int trainer, int unit, uint3
 /* Part 1: nobody gave anything (rule.h). */
 enum { NOT_GIVEN = 1 };
 
-static pd_status log_rows(struct pd_shard *shard, enum pd_change_kind kind, int trainer, int unit,
-                          uint64_t step, int is_given, int64_t n, const int64_t *rows, const void *data,
-                          size_t bytes)
+pd_status pd_shard_log_rows(struct pd_shard *shard, enum pd_change_kind kind, int trainer, int unit,
+                            uint64_t step, int is_given, int64_t n, const int64_t *rows, const void *data,
+                            size_t bytes)
 {
     struct pd_change change = {.kind = kind,
                                .trainer = trainer,
@@ -41,12 +41,6 @@ static pd_status log_rows(struct pd_shard *shard, enum pd_change_kind kind, int 
     return put(shard, &change, spans, 2);
 }
 
-pd_status pd_shard_log_rows(struct pd_shard *shard, int trainer, int unit, uint64_t step, int is_given,
-                            int64_t n, const int64_t *rows, const void *data, size_t bytes)
-{
-    return log_rows(shard, PD_CHANGE_ROWS, trainer, unit, step, is_given, n, rows, data, bytes);
-}
-
 /* Units that run through the engine: each trainer's part, because the Program itself averages. */
 pd_status pd_shard_log_given(struct pd_shard *shard, uint64_t step)
 {
@@ -56,8 +50,8 @@ pd_status pd_shard_log_given(struct pd_shard *shard, uint64_t step)
             const struct pd_given *g = pd_shard_takes_part(shard, t) ? pd_shard_given(shard, i, t) : NULL;
             if (!g) continue;
             if (u->spec.is_rows) {
-                PD_TRY(log_rows(shard, PD_CHANGE_GIVEN, t, i, step, 1, g->rows.n, g->rows.at, g->data,
-                                (size_t)(g->rows.n * u->width) * u->item));
+                PD_TRY(pd_shard_log_rows(shard, PD_CHANGE_GIVEN, t, i, step, 1, g->rows.n, g->rows.at,
+                                         g->data, (size_t)(g->rows.n * u->width) * u->item));
                 continue;
             }
             struct pd_change change = {

@@ -174,8 +174,9 @@ void pd_shard_drop_prepared(struct pd_shard *shard);
 int pd_shard_is_logged(const struct pd_shard *shard);
 pd_status pd_shard_log_part(struct pd_shard *shard, int trainer, int unit, uint32_t part, uint64_t step,
                             const void *data, size_t bytes);
-pd_status pd_shard_log_rows(struct pd_shard *shard, int trainer, int unit, uint64_t step, int is_given,
-                            int64_t n, const int64_t *rows, const void *data, size_t bytes);
+pd_status pd_shard_log_rows(struct pd_shard *shard, enum pd_change_kind kind, int trainer, int unit,
+                            uint64_t step, int is_given, int64_t n, const int64_t *rows, const void *data,
+                            size_t bytes);
 pd_status pd_shard_log_given(struct pd_shard *shard, uint64_t step);
 pd_status pd_shard_log_prepare(struct pd_shard *shard, uint64_t step);
 /* END or READY, with those who take part in the step; then commits. */

@@ -5,7 +5,8 @@
 #include "base/rng.h"
 #include "pserver/shard/table_hashed_private.h"
 
-pd_status pd_hashed_begin(struct hashed *h, struct pd_row *row, int64_t id)
+/* As it was never touched. */
+static pd_status begin(struct hashed *h, struct pd_row *row, int64_t id)
 {
     row->count = 0;
     PD_TRY(pd_row_start_fill(h->start, id, row->x));
@@ -56,7 +57,7 @@ pd_status pd_hashed_admit(struct hashed *h, int n, const int64_t *ids, struct pd
                 continue;
             }
             if (!out[i]) PD_TRY(pd_row_store_make(h->store, 1, &ids[i], &out[i]));
-            PD_TRY(pd_hashed_begin(h, out[i], ids[i]));
+            PD_TRY(begin(h, out[i], ids[i]));
         }
         touch(h, out[i]);
     }

@@ -48,7 +48,6 @@ static inline int pd_hashed_is_there(const struct hashed *h, const struct pd_row
 /* table_hashed_admit.c: the rows of some different ids, made where they are to be; NULL: its gradient is
  * dropped. All of them count as touched. */
 pd_status pd_hashed_admit(struct hashed *h, int n, const int64_t *ids, struct pd_row **out);
-pd_status pd_hashed_begin(struct hashed *h, struct pd_row *row, int64_t id); /* as it was never touched */
 /* After an update of n rows: looks for what has expired among some more, and keeps the limit. */
 void pd_hashed_sweep(struct hashed *h, int64_t n);
 /* table_hashed_keep.c */

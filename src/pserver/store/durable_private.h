@@ -151,8 +151,7 @@ struct pd_steps {
     PD_VEC(struct pd_step_range) trainers; /* how far those loops and servers are with them */
 };
 pd_status pd_steps_add(struct pd_steps *steps,
-                       const struct pd_snapshot *snapshot);      /* steps: zeros at first */
-uint64_t pd_steps_of(const struct pd_steps *steps, int trainer); /* the furthest */
+                       const struct pd_snapshot *snapshot); /* steps: zeros at first */
 /* Refused where some have a step of a trainer that others lack, or have in part: `whose` snapshots they are,
  * and what helps. */
 pd_status pd_steps_check(const struct pd_durable *durable, const struct pd_steps *steps, const char *whose,
@@ -229,7 +228,6 @@ void pd_writer_failed(struct pd_durable *durable, const char *why); /* there is 
 enum pd_writer pd_writer_look(struct pd_durable *durable);
 /* Until the child has ended or is given up. Ctrl-C breaks it off: PD_INTERRUPTED. */
 pd_status pd_writer_wait(struct pd_durable *durable);
-void pd_writer_break_off(struct pd_durable *durable);
 /* durable_watch.c */
 pd_status pd_durable_watch(struct pd_durable *durable); /* before anything is done on the disk */
 void pd_durable_watch_end(struct pd_durable *durable);

@@ -53,7 +53,8 @@ pd_status pd_steps_add(struct pd_steps *steps, const struct pd_snapshot *snapsho
     return PD_OK;
 }
 
-uint64_t pd_steps_of(const struct pd_steps *steps, int trainer)
+/* The furthest. */
+static uint64_t steps_of(const struct pd_steps *steps, int trainer)
 {
     return trainer < steps->trainers.n ? steps->trainers.at[trainer].most : 0;
 }
@@ -98,7 +99,7 @@ void pd_steps_take(struct pd_durable *d, const struct pd_steps *steps, uint64_t 
     for (int l = 0; l < s->n_lanes; l++) {
         struct pd_shard *shard = s->lanes[l].shard;
         for (int t = 0; t < s->config.trainers; t++)
-            pd_shard_set_trainer_step(shard, t, pd_steps_of(steps, t));
+            pd_shard_set_trainer_step(shard, t, steps_of(steps, t));
         pd_shard_set_step(shard, step ? step : pd_durable_highest(shard, s->config.trainers));
         pd_server_set_step(s, pd_shard_step(shard));
     }

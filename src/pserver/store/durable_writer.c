@@ -178,19 +178,14 @@ pd_status pd_writer_wait(struct pd_durable *d)
 {
     while (d->child && (pd_writer_look(d), d->child)) {
         pd_status status = pd_engine_poll(&d->server->engine);
-        if (status != PD_OK) pd_writer_break_off(d);
+        if (status != PD_OK) pd_durable_break_off(d);
         PD_TRY(status);
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
     return PD_OK;
 }
 
-void pd_writer_break_off(struct pd_durable *d)
-{
-    if (d->child) leave(d, "it was broken off");
-}
-
 void pd_durable_break_off(struct pd_durable *d)
 {
-    if (d) pd_writer_break_off(d);
+    if (d && d->child) leave(d, "it was broken off");
 }

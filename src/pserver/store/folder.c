@@ -140,12 +140,17 @@ pd_status pd_folder_write(const char *folder, const char *name, const void *byte
     return number ? pd_folder_trouble("write", path, number) : pd_folder_sync(folder);
 }
 
+/* Some file systems have no such call for folders; there the name is as safe as it gets. */
+int pd_folder_sync_at(int fd)
+{
+    return fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
+}
+
 pd_status pd_folder_sync(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return pd_folder_trouble("open the folder", path, errno);
-    /* Some file systems have no such call for folders; there the name is as safe as it gets. */
-    int number = fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
+    int number = pd_folder_sync_at(fd);
     close(fd);
     return number ? pd_folder_trouble("sync the folder", path, number) : PD_OK;
 }

@@ -23,6 +23,7 @@ long pd_folder_holder(const char *path, const char *name);
 pd_status pd_folder_write(const char *path, const char *name, const void *bytes, size_t n);
 /* Names in the folder reach the disk. */
 pd_status pd_folder_sync(const char *path);
+int pd_folder_sync_at(int fd); /* 0, or the number of the error; system calls only */
 /* Removes the folder `name` of the folder `path` with the plain files in it. That it is not there is fine. */
 pd_status pd_folder_remove(const char *path, const char *name);
 

@@ -124,8 +124,8 @@ pd_status pd_part_place(int folder, const char *name, const struct pd_part *part
                        "the same folder; save again",
                        path);
     }
-    /* Some file systems have no such call for folders; there the name is as safe as it gets. */
-    if (fsync(folder) != 0 && errno != EINVAL) return pd_folder_trouble("write", path, errno);
+    error = pd_folder_sync_at(folder);
+    if (error) return pd_folder_trouble("write", path, error);
     remove_earlier(folder, name, part, &error);
     if (!error) return PD_OK;
     return pd_fail(PD_IO, "'%s' is written, but parts of an earlier save cannot be removed beside it: %s; %s",

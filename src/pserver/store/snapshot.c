@@ -389,7 +389,8 @@ static int write_aside(struct pd_snapshot_job *job)
     if (aside < 0) return tell(job, PD_IO, "make the folder", errno);
     int worked = write_file(job, aside, PD_SNAPSHOT_DATA, write_data) &&
                  write_file(job, aside, PD_SNAPSHOT_MANIFEST, write_manifest);
-    if (worked && fsync(aside) != 0 && errno != EINVAL) worked = tell(job, PD_IO, "sync the folder", errno);
+    int error = worked ? pd_folder_sync_at(aside) : 0;
+    if (error) worked = tell(job, PD_IO, "sync the folder", error);
     close(aside);
     return worked;
 }
@@ -405,8 +406,9 @@ pd_status pd_snapshot_write(struct pd_snapshot_job *job)
         remove_aside(job);
         return (pd_status)job->outcome->status;
     }
-    if (fsync(job->folder_fd) != 0 && errno != EINVAL) {
-        tell(job, PD_IO, "sync the name", errno);
+    int error = pd_folder_sync_at(job->folder_fd);
+    if (error) {
+        tell(job, PD_IO, "sync the name", error);
         return PD_IO;
     }
     size_t used = 0;

@@ -64,10 +64,8 @@ pd_status pd_value_file_write_in(int folder, const char *name, const struct pd_v
     if (status == PD_OK && renameat(folder, aside, folder, name) != 0)
         status = pd_folder_trouble("write", path, errno);
     if (status != PD_OK) unlinkat(folder, aside, 0);
-    /* Some file systems have no such call for folders; there the name is as safe as it gets. */
-    if (status == PD_OK && fsync(folder) != 0 && errno != EINVAL)
-        status = pd_folder_trouble("write", path, errno);
-    return status;
+    int error = status == PD_OK ? pd_folder_sync_at(folder) : 0;
+    return error ? pd_folder_trouble("write", path, error) : status;
 }
 
 pd_status pd_value_file_folder(const char *path, int *out)
