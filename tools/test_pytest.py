@@ -5,5 +5,6 @@ import sys
 
 import pytest
 
-sys.path[0] = os.getcwd()
-sys.exit(pytest.main())
+if __name__ == "__main__":  # processes that a test spawns import this file
+    sys.path[0] = os.getcwd()
+    sys.exit(pytest.main())
