@@ -284,8 +284,7 @@ void pd_order_drain(void *arg)
 
 static int is_needed(const struct pd_server *s, int n_servers)
 {
-    return s->config.is_sync && s->config.on_loss != PD_LOSS_FAIL && s->config.trainers > 1 &&
-           (n_servers > 1 || s->n_lanes > 1);
+    return s->config.is_sync && s->config.on_loss != PD_LOSS_FAIL && (n_servers > 1 || s->n_lanes > 1);
 }
 
 pd_status pd_order_new(struct pd_server *s, int n_servers, const char *const *servers, struct pd_order **out)
