@@ -79,6 +79,7 @@ enum {
     PD_PS_JOB_ASYNC = 8,    /* ... each trainer has steps of its own there */
     PD_PS_JOB_CHANGED = 16, /* ... its last step was done by other rules than it has now */
     PD_PS_JOB_CHECKS = 32,  /* ... it refuses gradients with NaN or Inf */
+    PD_PS_JOB_LOGGED = 64,  /* ... what it started with is all that it ever acknowledged: it had a log */
     PD_PS_HALFWAY = 2,      /* in BYE: it is done, but servers have a part of a step that it did not end */
     PD_PS_PLACE = 1,        /* flag of SAVE: all parts are written */
     PD_PS_TELLS = 1,        /* flag of DONE to BYE: this server tells the others, also those that are down */

@@ -12,6 +12,7 @@ import pytest
 from cluster import JOBS, Job, Process, free_ports
 from fault_proxy import FaultProxy, Faults
 from test_ps_files import all_ended_by_sigterm, ended_by_sigterm
+from test_ps_recovery import folder_of
 
 sys.path.insert(0, str(JOBS))
 from wide import NAMES, ROWS, WIDTH  # noqa: E402
@@ -111,6 +112,39 @@ def test_a_script_that_does_not_ask_what_is_done(tmp_path, servers, loops, whole
             assert "begins behind step 3" in trainer.output() and "steps_done()" in trainer.output(), trainer.output()
 
 
+@pytest.mark.parametrize("old", [0, 1])
+def test_an_older_folder_of_a_server_with_a_log(tmp_path, old):
+    """Async. It lacks more than the push that was under way, which nobody gives again where the script does not ask what is done:
+    refused, unless the user accepts that. One that asks gives all of it again."""
+    with job_of(tmp_path, 2, FLAGS_ps_log="write") as job:
+        folder = folder_of(job, tmp_path, old)
+        for begun in (True, False):
+            servers = [job.start("server", i, *ASYNC) for i in range(2)]
+            trainer = job.start("trainer", 0, *ASYNC, "--more", "100000")
+            trainer.wait_for("did step 6" if begun else "did step 14")
+            for process in (trainer, *servers):
+                process.kill()
+            job.processes.clear()
+            if begun:
+                shutil.copytree(folder, tmp_path.parent / f"{tmp_path.name}-old")
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path.parent / f"{tmp_path.name}-old", folder)
+        for i in range(2):
+            job.start("server", i, *ASYNC)
+        trainer = job.start("trainer", 0, *ASYNC, "--anew", "--steps", "4")
+        assert trainer.end(40) == 1
+        said = trainer.output()
+        assert f"server {job.endpoints[old]} has step" in said and f"and server {job.endpoints[1 - old]} step" in said, said
+        assert "it has a log, and lost what it had acknowledged" in said and "FLAGS_ps_accept_rollback=1" in said, said
+        for server in job.processes[:2]:
+            server.kill()
+        job.processes.clear()
+        for i in range(2):
+            job.start("server", i, *ASYNC)
+        done, values = trained_on(job, *ASYNC, "--more", "12")
+        assert done < 14 and len(values) == 1, (done, values)
+
+
 @pytest.mark.parametrize("servers, loops", [(1, 2), (2, 1), (3, 1)], ids=["other loops", "fewer", "more"])
 def test_others_do_not_begin_with_half_of_it(tmp_path, servers, loops):
     """Async. Only those who have it can tell what is missing: they are to be started first, as the error says. Or the user goes on
@@ -148,7 +182,7 @@ def test_others_do_not_begin_with_half_of_it(tmp_path, servers, loops):
         for i in range(servers):
             job.start("server", i, *ASYNC,
                       env={"FLAGS_ps_accept_rollback": "1"}).wait_for("have only parts of step 3 of trainer 0: those count")
-        done, values = trained_on(job, *ASYNC)
+        done, values = trained_on(job, *ASYNC, "--more", "12")
         assert done == 3 and set(values) == {-5.0, -6.0}, (done, values)
         assert 0.2 < values[-6.0] / NUMBERS < 0.8, values
 

@@ -253,12 +253,33 @@ static int begins_anew(const struct pd_client *c, const struct group *g)
     return !atomic_load(&g->is_asked);
 }
 
+/* A server with a log lacks the step that was under way at most: with more its folder is an older one. */
+static pd_status check_logged(const struct pd_client *c, const struct group *g)
+{
+    const struct wire *least = NULL, *most = NULL;
+    PD_EACH_WIRE_OF(c, g, w) {
+        if (is_hollow(w->link)) continue;
+        if (!most || w->step > most->step) most = w;
+        if (w->link->job_flags & PD_PS_JOB_LOGGED && (!least || w->step < least->step)) least = w;
+    }
+    if (!least || least->step + 1 >= most->step || c->settings.accepts_rollback) return PD_OK;
+    return pd_fail(
+        PD_INVALID,
+        "server %s has step %llu of trainer %d and server %s step %llu: it has a log, and lost "
+        "what it had acknowledged; is its folder in FLAGS_ps_dir an older copy? Bring the newest "
+        "one back; or set FLAGS_ps_accept_rollback=1 on servers and trainers to train on with both "
+        "as they are",
+        least->link->endpoint, (unsigned long long)least->step - 1, c->id, most->link->endpoint,
+        (unsigned long long)most->step - 1);
+}
+
 /* Its first step is one that no server has anything of. The ones before are passed where they are missing. */
 static pd_status pass_begun(struct pd_client *c, struct link *one, const struct pd_run *run)
 {
     uint64_t first = 0, least = UINT64_MAX;
     const struct group *g = one->group;
     int is_behind = 1;
+    PD_TRY(check_logged(c, g));
     while (is_behind) {
         is_behind = 0;
         for (int turn = 0; turn < 2; turn++)

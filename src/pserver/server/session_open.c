@@ -208,7 +208,8 @@ static void put_job(const struct pd_server *s, struct pd_buf *meta)
                         (pd_durable_is_bare(s->durable) ? PD_PS_JOB_BARE : 0) |
                         (s->durable ? 0 : PD_PS_JOB_FORGETS) | (s->config.is_sync ? 0 : PD_PS_JOB_ASYNC) |
                         (pd_durable_is_changed(s->durable) ? PD_PS_JOB_CHANGED : 0) |
-                        (s->engine.is_checked ? PD_PS_JOB_CHECKS : 0)));
+                        (s->engine.is_checked ? PD_PS_JOB_CHECKS : 0) |
+                        (pd_durable_was_logged(s->durable) ? PD_PS_JOB_LOGGED : 0)));
     pd_put_u64(meta, pd_durable_ahead(s->durable));
 }
 

@@ -145,6 +145,12 @@ int pd_durable_is_bare(const struct pd_durable *d)
     return d && d->is_bare;
 }
 
+int pd_durable_was_logged(const struct pd_durable *d)
+{
+    return d && d->taken.has_own && !d->taken.is_less && d->layout.has_log &&
+           d->layout.since <= d->taken.number;
+}
+
 static pd_status open_all(struct pd_durable *d, const struct pd_durable_config *config)
 {
     d->root = pd_strdup_some(config->root);

@@ -50,6 +50,8 @@ int pd_durable_is_bare(const struct pd_durable *durable);
 /* It has other rules than what it has taken up, and has done no step by them. */
 int pd_durable_is_changed(const struct pd_durable *durable);
 int pd_durable_has_log(const struct pd_durable *durable); /* 0 for NULL too */
+/* Has it taken up a snapshot and the log behind it, all that there was? */
+int pd_durable_was_logged(const struct pd_durable *durable);
 /* On a lane's thread. */
 pd_status pd_durable_log(struct pd_durable *durable, int lane, const struct pd_change *change,
                          const struct pd_span *spans, int n);

@@ -122,8 +122,7 @@ pd_status pd_durable_settle(struct pd_durable *d)
 {
     int has_log = *d->config.log != 0;
     const struct pd_layout *layout = &d->layout;
-    int goes_on = d->taken.has_own && !d->taken.is_less && !d->taken.is_changed && layout->is_same &&
-                  layout->has_log && layout->since <= d->taken.number && !can_tell_of_move(d);
+    int goes_on = pd_durable_was_logged(d) && !d->taken.is_changed && layout->is_same && !can_tell_of_move(d);
     if (!has_log && d->taken.changes)
         pd_log(PD_LOG_WARNING, "there is a log, but FLAGS_ps_log is not set: what it has is done again and "
                                "kept in a snapshot, then it is removed");
