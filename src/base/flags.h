@@ -47,7 +47,8 @@
       "secret or of the same host and user, else the working folder and ps_dir")                             \
     X(ps_snapshot_seconds, INT(0, INT32_MAX), "600",                                                         \
       "seconds between a server's snapshots; 0: none by time")                                               \
-    X(ps_snapshot_steps, INT(0, INT32_MAX), "0", "steps between a server's snapshots; 0: none by steps")     \
+    X(ps_snapshot_steps, INT(0, INT32_MAX), "0",                                                             \
+      "steps between a server's snapshots (async: at least); 0: none by steps")                              \
     X(ps_log_mb, INT(0, INT32_MAX), "1024",                                                                  \
       "megabytes a server logs before it makes a snapshot, or the size of one where that is more; 0: any")   \
     X(ps_keep, INT(1, INT32_MAX), "2",                                                                       \

@@ -126,7 +126,10 @@ static pd_status on_proof(struct pd_conn *conn, const struct pd_message *message
                                     "the client belongs to job '%s', the server to job '%s': check the "
                                     "endpoints, and give FLAGS_ps_job to all processes of a job, or to none",
                                     conn->hello.job, listener->job));
-    if (listener->choice == PD_TRANSPORT_SHM && (!guest->same_host || !conn->hello.wants_shm))
+    /* The choice is of how trainers exchange; servers and tools have little to say. */
+    if (guest->choice == PD_TRANSPORT_SHM && conn->hello.role != PD_ROLE_TRAINER)
+        guest->choice = PD_TRANSPORT_AUTO;
+    if (guest->choice == PD_TRANSPORT_SHM && (!guest->same_host || !conn->hello.wants_shm))
         return refuse(conn, pd_fail(PD_UNSUPPORTED,
                                     "the server was told to use shared memory only, and the client %s: use "
                                     "PADDLE_PS_TRANSPORT=auto",

@@ -46,6 +46,16 @@ def test_a_server_that_cannot_reach_the_first(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_trainers_that_are_to_use_shared_memory_only(kind):
+    """All processes have the setting; servers still reach each other."""
+    options, env = KINDS[kind]
+    with Job(2, 2, env={"PADDLE_PS_TRANSPORT": "shm", **SOON, **env}) as job:
+        job.start_all(*MLP, *options, "--steps", "5")
+        job.end(60)
+        assert all("joined by shm" in server.output() for server in job.processes[:2])
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_servers_behind_a_gateway(tmp_path, kind):
     """Addresses that no machine has: servers too find their way by PADDLE_PS_MAP. Without the secret the first would not believe
     them."""

@@ -114,6 +114,24 @@ def test_without_a_log_nothing_is_written_before_it_serves(tmp_path):
         assert snapshots(folder_of(job, tmp_path)) == []
 
 
+@MODES
+def test_snapshots_by_steps(tmp_path, mode):
+    """Without a log: what a job goes on from when it is killed."""
+    env = {"FLAGS_ps_dir": str(tmp_path), "FLAGS_ps_snapshot_steps": "5", "FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_reconnect": "200"}
+    with Job(1, 1, env=env) as job:
+        server = start(job, *mode)
+        trainer = Hand(job, 0, 1).join()
+        for step in range(1, 13):
+            trainer.push(step, 1.0)
+            trainer.values(step)
+            if step % 5 == 0:
+                server.wait_for(f"snapshot of step {step}:")
+        killed(job, server)
+        assert snapshots(folder_of(job, tmp_path)) == [5, 10]
+        trainer.die()
+        assert "taken up at step 10" in start(job, *mode).output()
+
+
 def test_a_folder_that_the_job_wrote_later_counts_once(tmp_path):
     """The script loads a model before it serves, and the job saves there: the log does not go on from that."""
     model = tmp_path / "model"

@@ -74,7 +74,7 @@ static pd_status start(struct pd_loop *loop, const char *endpoint, struct bringi
 {
     struct pd_hello hello = {
         .role = PD_ROLE_TRAINER, .loop = PD_PS_BRINGS, .id = 0, .incarnation = pd_rng_fresh_seed() | 1};
-    struct pd_conn_options options = {.connect_ms = CONNECT_MS, .transport = "tcp"};
+    struct pd_conn_options options = {.connect_ms = CONNECT_MS};
     char mapped[280];
     memcpy(hello.job, b->settings->job, sizeof hello.job);
     return pd_conn_open(loop, pd_endpoint_map(endpoint, mapped, sizeof mapped), &hello, &options, &events, b,

@@ -213,7 +213,7 @@ static pd_status check_part(const struct pd_shard *shard, int trainer, uint64_t 
     if (step > next)
         return pd_fail(PD_INVALID,
                        "trainer %d pushes step %llu, but the server has applied only step %llu: the server "
-                       "lost steps; start it from a newer snapshot, or allow the rollback",
+                       "lost steps; start it from a newer snapshot, or set FLAGS_ps_accept_rollback=1",
                        trainer, (unsigned long long)step, (unsigned long long)(next - 1));
     if (!u->spec.is_rows && (rows || part >= u->parts))
         return pd_fail(PD_SHAPE, "'%s' is dense and has %u parts; trainer %d pushes part %u with %llu rows",

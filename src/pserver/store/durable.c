@@ -193,7 +193,7 @@ static pd_status open_all(struct pd_durable *d, const struct pd_durable_config *
         pd_log(PD_LOG_INFO, "taken up at step %llu from %s%s", (unsigned long long)step,
                d->taken.is_from_set ? "other servers' folders in " : "",
                d->taken.is_from_set ? d->root : d->folder);
-    d->last_cut = pd_clock_ns();
+    pd_durable_note_cut(d);
     atomic_store(&d->has_done, 0); /* what was done again does not count */
     return pd_durable_ready(d);
 }

@@ -16,7 +16,7 @@ struct pd_durable_config {
     const char *root;  /* folder; empty: nothing is kept */
     const char *log;   /* "", "write" or "fsync" */
     int every_seconds; /* between snapshots; 0: none by time */
-    int every_steps;   /* sync: at each multiple; 0: none by steps */
+    int every_steps;   /* sync: at each multiple; async: after so many, soon; 0: none by steps */
     int log_mb;        /* of logs between two snapshots, at most; 0: any */
     int keep;          /* snapshots that stay */
     int is_fresh;      /* start anew, whatever is there */

@@ -168,6 +168,12 @@ uint64_t pd_durable_least(const struct pd_server *s)
     return least;
 }
 
+void pd_durable_note_cut(struct pd_durable *d)
+{
+    d->last_cut = pd_clock_ns();
+    d->last_cut_step = pd_server_step(d->server);
+}
+
 void pd_durable_set_last(struct pd_durable *d, struct pd_cut last, int is_sure)
 {
     d->last = last;
@@ -184,7 +190,7 @@ static void begin(struct pd_durable *d, uint64_t number)
 /* All lanes stand at the step (sync), or whatever they have now is taken (async). */
 static void cut(struct pd_durable *d, uint64_t number)
 {
-    d->last_cut = pd_clock_ns();
+    pd_durable_note_cut(d);
     begin(d, number);
     atomic_store(&d->grown, 0);
     pd_status status = PD_OK;
@@ -241,7 +247,7 @@ static void cut_async(void *arg)
 {
     struct pd_durable *d = arg;
     uint64_t number = number_of(d);
-    d->last_cut = pd_clock_ns();
+    pd_durable_note_cut(d);
     if (!number) return;
     pd_status status = rotate(d, number);
     if (status != PD_OK) {
@@ -350,15 +356,17 @@ void pd_durable_tend(struct pd_durable *d)
                    (unsigned long long)next, (unsigned long long)d->last_step,
                    (double)pd_snapshot_done(d->writing) / 1e6, (double)pd_snapshot_bytes(d->writing) / 1e6);
         d->stood_at = 0;
-        d->last_cut = pd_clock_ns();
+        pd_durable_note_cut(d);
         if (writer == PD_WRITER_NONE) cut(d, number_at(d, next));
         pthread_mutex_lock(&d->lock);
         end_cut(d, !s->draining); /* a server that ends after this cut lets nobody get past it */
         pthread_mutex_unlock(&d->lock);
         return;
     }
-    int due =
-        d->config.every_seconds > 0 && (pd_clock_ns() - d->last_cut) / 1000000000 >= d->config.every_seconds;
+    int is_late = !s->config.is_sync && d->config.every_steps > 0 && /* sync: pd_durable_applied */
+                  pd_server_step(s) >= d->last_cut_step + (uint64_t)d->config.every_steps;
+    int due = is_late || (d->config.every_seconds > 0 &&
+                          (pd_clock_ns() - d->last_cut) / 1000000000 >= d->config.every_seconds);
     int is_large = is_log_large(d);
     if (!(due || is_large) || next || s->draining || writer != PD_WRITER_NONE) return;
     /* Two steps ahead: known to all before anyone gets there. */

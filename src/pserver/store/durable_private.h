@@ -77,7 +77,8 @@ struct pd_durable {
     uint64_t furthest;            /* the highest step that a lane is at, or will jump to */
     uint64_t ahead;               /* sync: by how much the number of a snapshot is past its step */
     int *stands;                  /* by lane: it has reached `next`, and holds its answers */
-    int64_t last_cut;             /* when */
+    int64_t last_cut;             /* when, */
+    uint64_t last_cut_step;       /* and at which step */
     int64_t stood_at;             /* since when all lanes stand at `next`; 0: they do not */
     struct pd_cut last;           /* the last snapshot that was begun */
     _Atomic uint64_t last_step;   /* its number, for lanes */
@@ -215,6 +216,7 @@ void pd_schedule_free(struct pd_schedule *schedule);
 /* durable_cut.c */
 int pd_durable_is_first(const struct pd_durable *durable); /* is it the first server of the job? */
 /* A snapshot is begun; or, when `is_sure`, it is on the disk already. */
+void pd_durable_note_cut(struct pd_durable *durable); /* one is being made, or is not due for long */
 void pd_durable_set_last(struct pd_durable *durable, struct pd_cut last, int is_sure);
 /* Before the lanes run: the steps that they came back with are behind them. */
 pd_status pd_durable_ready(struct pd_durable *durable);
