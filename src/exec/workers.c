@@ -5,11 +5,13 @@
 #include "base/crew.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "program/program.h"
 
-static int all_active; /* of all runs; atomic */
+static int all_sending; /* of all runs; atomic */
 
 struct run {
     struct pd_workers *w;
+    int sends;      /* its Program sends gradients */
     int is_stopped; /* atomic */
     int left;       /* threads; atomic */
 };
@@ -63,7 +65,7 @@ static pd_status run_all(struct run *r, struct pd_executor *executor, int number
 static void leave(struct run *r, int n)
 {
     __atomic_fetch_sub(&r->left, n, __ATOMIC_RELAXED);
-    __atomic_fetch_sub(&all_active, n, __ATOMIC_RELAXED);
+    if (r->sends) __atomic_fetch_sub(&all_sending, n, __ATOMIC_RELAXED);
 }
 
 static pd_status work(void *arg, int number)
@@ -87,22 +89,32 @@ static void stop(void *arg)
     r->w->stop(r->w->arg);
 }
 
+static int sends(const struct pd_program *program)
+{
+    for (int b = 0; b < program->blocks.n; b++) {
+        const struct pd_block *block = program->blocks.at[b];
+        for (int i = 0; i < block->ops.n; i++)
+            if (block->ops.at[i]->def && block->ops.at[i]->def->flags & PD_OP_SENDS) return 1;
+    }
+    return 0;
+}
+
 pd_status pd_workers_run(struct pd_workers *workers)
 {
-    struct run run = {.w = workers, .left = workers->n};
+    struct run run = {.w = workers, .sends = sends(workers->program), .left = workers->n};
     struct pd_crew crew = {.n = workers->n,
                            .work = work,
                            .stop = stop,
                            .arg = &run,
                            .poll = workers->poll,
                            .poll_arg = workers->poll_arg};
-    __atomic_fetch_add(&all_active, workers->n, __ATOMIC_RELAXED);
+    if (run.sends) __atomic_fetch_add(&all_sending, workers->n, __ATOMIC_RELAXED);
     pd_status status = pd_crew_run(&crew);
     leave(&run, run.left); /* that could not be started */
     return status;
 }
 
-int pd_workers_active(void)
+int pd_workers_sending(void)
 {
-    return __atomic_load_n(&all_active, __ATOMIC_RELAXED);
+    return __atomic_load_n(&all_sending, __ATOMIC_RELAXED);
 }

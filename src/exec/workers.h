@@ -31,7 +31,7 @@ struct pd_workers {
 };
 
 pd_status pd_workers_run(struct pd_workers *workers);
-/* Of all that run now: threads that may still run a batch. */
-int pd_workers_active(void);
+/* Of all that run now: threads that may still run a batch that sends gradients to servers. */
+int pd_workers_sending(void);
 
 #endif

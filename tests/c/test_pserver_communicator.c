@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "base/wait.h"
+#include "exec/workers.h"
 #include "ps_job_help.h"
 #include "pserver/client/communicator.h"
 #include "pserver/client/step_copy.h"
@@ -85,6 +88,16 @@ static void test_each_step_counts_once(void **state)
         threads_of(&hows[i]);
 }
 
+/* With recv ops of their own, of which the first batch of each thread has the turn while others queue. */
+static void test_unfused(void **state)
+{
+    (void)state;
+    must(pd_flag_set("fuse_ops", "0"));
+    for (int i = 0; i < 4; i++)
+        threads_of(&(pd_communicator){PD_COMMUNICATOR_QUEUE, 2, 1, 0, 0, 1});
+    must(pd_flag_set("fuse_ops", "1"));
+}
+
 /* What one scope has taken is there for the other one as well. */
 static void test_two_scopes(void **state)
 {
@@ -135,6 +148,173 @@ static void test_stopped_at_once(void **state)
     pd_leave_job(1, "the test is over");
     assert_int_equal(pthread_join(server, NULL), 0);
     assert_int_equal(served.status, PD_UNAVAILABLE);
+}
+
+/* ---- a flush beside others ---- */
+
+static atomic_int is_enough;
+
+static void *train_on(void *arg)
+{
+    while (!atomic_load(&is_enough))
+        must(train(arg, 4 * STEPS));
+    return NULL;
+}
+
+/* It waits for what was queued before, not for what others go on queueing. */
+static void test_flush_beside_others(void **state)
+{
+    (void)state;
+    struct served served;
+    pthread_t threads[THREADS], server = start_server(&served, 1, 0);
+    must(pd_communicator_start(&(pd_communicator){PD_COMMUNICATOR_QUEUE, 16, 1, 0, 0, 1}));
+    must(train(&served.job, 1));
+    atomic_store(&is_enough, 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, train_on, &served.job), 0);
+    for (int i = 0; i < 10; i++) {
+        uint64_t before = pd_job_steps(served.job.endpoint[0]);
+        must(pd_comm_flush(NULL, NULL));
+        assert_true(pd_job_steps(served.job.endpoint[0]) - before < 100);
+        usleep(1000);
+    }
+    atomic_store(&is_enough, 1);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    must(pd_communicator_stop(NULL, NULL));
+    pd_leave_job(0, "");
+    assert_int_equal(pthread_join(server, NULL), 0);
+}
+
+/* ---- rounds of workers ---- */
+
+/* Workers that have no feeds. */
+struct crew {
+    struct pd_workers workers;
+    int steps;       /* of each */
+    int held, after; /* a worker that gets no more than so many batches until let_go; -1: none */
+    atomic_int let_go, waits;
+    pd_status status;
+    char error[256];
+    pthread_t thread;
+};
+
+static pd_status next_batch(void *arg, int worker, struct pd_value *const **values, int64_t *samples)
+{
+    static struct pd_value *const none[1];
+    struct crew *c = arg;
+    static _Thread_local int done;
+    static _Thread_local struct crew *whose;
+    if (whose != c) whose = c, done = 0;
+    while (worker == c->held && done == c->after && !atomic_load(&c->let_go)) {
+        atomic_store(&c->waits, 1);
+        usleep(1000);
+    }
+    *values = done++ < c->steps ? none : NULL;
+    *samples = 1;
+    return PD_OK;
+}
+
+static void let_go(void *arg)
+{
+    struct crew *c = arg;
+    atomic_store(&c->let_go, 1);
+}
+
+static void *run_crew(void *arg)
+{
+    struct crew *c = arg;
+    c->status = pd_workers_run(&c->workers);
+    snprintf(c->error, sizeof c->error, "%s", pd_error());
+    return NULL;
+}
+
+/* It brings nothing back: threads would race for the parameters of their scope. */
+static pd_program *sends_only(const struct ps_job *job)
+{
+    pd_program *p;
+    pd_op_builder *op;
+    const char *endpoint = job->endpoint[0];
+    must(pd_program_create(&p));
+    add_var(p, "w0@GRAD", WIDTH, 0);
+    fill(p, "w0@GRAD", WIDTH, 1);
+    must(pd_op_begin(p, "send", &op));
+    must(pd_op_add_arg(op, 0, "X", "w0@GRAD"));
+    add_texts(op, "epmap", 1, &endpoint);
+    end(op, 0);
+    must(pd_op_begin(p, "send_barrier", &op));
+    add_texts(op, "endpoints", 1, &endpoint);
+    end(op, 0);
+    return p;
+}
+
+static void start_crew(struct crew *c, pd_program *p, int n, int steps, int held, int after)
+{
+    *c = (struct crew){.workers = {.program = p, .n = n, .next = next_batch, .stop = let_go, .arg = c},
+                       .steps = steps,
+                       .held = held,
+                       .after = after};
+    must(pd_scope_create(NULL, &c->workers.scope));
+    assert_int_equal(pthread_create(&c->thread, NULL, run_crew, c), 0);
+}
+
+static void end_crew(struct crew *c)
+{
+    assert_int_equal(pthread_join(c->thread, NULL), 0);
+    pd_scope_release(c->workers.scope);
+    pd_program_free(c->workers.program);
+}
+
+/* Each round is one step, the average; workers that send nothing, as those of infer_from_dataset, are none of
+ * it. */
+static void test_rounds_beside_others(void **state)
+{
+    (void)state;
+    struct served served;
+    struct crew crew, others;
+    pthread_t server = start_server(&served, 1, 0);
+    pd_program *sends_nothing;
+    must(pd_program_create(&sends_nothing));
+    add_var(sends_nothing, "a", 2, 0);
+    fill(sends_nothing, "a", 2, 1);
+    must(pd_communicator_start(&(pd_communicator){PD_COMMUNICATOR_ROUNDS, 1, 1, 0, 0, 1}));
+    start_crew(&others, sends_nothing, 1, 1, 0, 0);
+    while (!atomic_load(&others.waits))
+        usleep(1000);
+    start_crew(&crew, sends_only(&served.job), THREADS, STEPS, -1, 0);
+    end_crew(&crew);
+    must(crew.status);
+    assert_false(atomic_load(&others.let_go));
+    let_go(&others);
+    end_crew(&others);
+    must(pd_communicator_stop(NULL, NULL));
+    pd_leave_job(0, "");
+    assert_int_equal(pthread_join(server, NULL), 0);
+    assert_true(served.w[0] <= 1 - 0.5f * STEPS && served.w[0] >= 1 - 0.5f * STEPS * THREADS);
+}
+
+/* The second round of two workers, of which one does not come: who waits in it hears that it was dropped. */
+static void test_dropped_round(void **state)
+{
+    (void)state;
+    struct served served;
+    struct crew crew;
+    pthread_t server = start_server(&served, 1, 0);
+    must(pd_communicator_start(&(pd_communicator){PD_COMMUNICATOR_ROUNDS, 1, 1, 0, 0, 1}));
+    start_crew(&crew, sends_only(&served.job), 2, 5, 1, 1);
+    while (!atomic_load(&crew.waits))
+        usleep(1000);
+    usleep(300000); /* the other one waits in the round by now */
+    pd_comm_leave(1, NULL, NULL);
+    /* Another start is no answer to who waits for the first. */
+    must(pd_communicator_start(&(pd_communicator){PD_COMMUNICATOR_ROUNDS, 1, 1, 0, 0, 1}));
+    end_crew(&crew);
+    assert_int_equal(crew.status, PD_INTERRUPTED);
+    assert_non_null(strstr(crew.error, "gradients that it had queued were not sent"));
+    must(pd_communicator_stop(NULL, NULL));
+    pd_leave_job(0, "");
+    assert_int_equal(pthread_join(server, NULL), 0);
+    assert_true(served.w[0] == 0.5f || served.w[0] == 0); /* the other one may go on, alone */
 }
 
 static void test_settings(void **state)
@@ -225,9 +405,16 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_step_counts_once), cmocka_unit_test(test_two_scopes),
-        cmocka_unit_test(test_stopped_at_once),       cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_copies_are_merged),     cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_each_step_counts_once),
+        cmocka_unit_test(test_unfused),
+        cmocka_unit_test(test_two_scopes),
+        cmocka_unit_test(test_stopped_at_once),
+        cmocka_unit_test(test_flush_beside_others),
+        cmocka_unit_test(test_rounds_beside_others),
+        cmocka_unit_test(test_dropped_round),
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_copies_are_merged),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -331,6 +331,7 @@ pd_status pd_gathering_answered(struct gathering *gathering, const struct pd_mes
 void pd_gatherings_free(struct link *link);
 /* client_step.c */
 int pd_client_is_pushing(struct pd_client *client); /* a step is begun */
+int pd_client_is_halfway(struct pd_client *client); /* ... and servers have, or may have, a part of it */
 void pd_client_drop_step(struct pd_client *client); /* pd_client_abandon, for who has the turn */
 void pd_push_flush(struct wire *wire);              /* sends what can be sent: asks, and of the step */
 /* After a new connection: what the server has not, once more. The next step there is behind `applied`; of

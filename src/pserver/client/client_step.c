@@ -181,6 +181,14 @@ int pd_client_is_pushing(struct pd_client *c)
     return 0;
 }
 
+int pd_client_is_halfway(struct pd_client *c)
+{
+    PD_CLIENT_HOLD(c);
+    PD_EACH_WIRE(c, w)
+        if (is_begun(w)) return 1;
+    return 0;
+}
+
 void pd_client_note_halfway(struct pd_client *c, const char *why)
 {
     PD_EACH_WIRE(c, w)

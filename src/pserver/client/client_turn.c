@@ -10,6 +10,7 @@
 #include "base/wait.h"
 #include "pserver/client/client_private.h"
 #include "pserver/client/communicator.h"
+#include "pserver/client/geo.h"
 
 enum { LOOK_MS = 50 };
 
@@ -301,6 +302,7 @@ void pd_client_goodbye(int failed, const char *why, int busy_ms, int (*poll)(voi
     pd_client_depart(c, failed, why ? why : "", poll, arg);
     if (is_torn) return;
     pd_client_free(c);
+    pd_geo_forget();
     lock_all();
     is_leaving = 0;
     pthread_cond_broadcast(&given_back);

@@ -35,22 +35,86 @@ struct open_step {
     struct pd_step_copy *copy; /* NULL: it is queued, or its own */
 };
 
+/* A thread that waits until the steps (from, to] of the queue are over; on its stack. */
+struct waiter {
+    uint64_t from, to;
+    pd_status outcome; /* PD_OK: none of them is lost */
+    struct waiter *next;
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all of these */
 static pthread_cond_t changed;
 static atomic_int is_used; /* it was started and not stopped, or a run is open: others need not look */
 static struct pd_comm_settings settings;
 static pthread_t thread;
 static int has_thread, is_stopping, drops, has_begun;
+static int is_through;    /* the thread has nothing more to do */
+static pthread_t stopper; /* while is_stopping */
+static uint64_t starts;
 static PD_VEC(struct open_step) open_steps;
 static PD_VEC(struct pd_step_copy *) queue;
+static PD_VEC(struct pd_step_copy *) alone; /* that have `over`, each to go as a step of its own */
 static PD_VEC(struct pd_step_copy *) spare;
-static PD_VEC(struct pd_step_copy *) ended; /* that somebody waits for */
+static PD_VEC(struct pd_step_copy *) ended; /* that have `over`, which is to be called */
+static int n_alone;                         /* that were queued, and are not in `ended` yet */
 static PD_VEC(struct brought) values;
-static uint64_t queued, sent; /* steps, since it was started */
-static uint64_t exchanges;    /* that asked for values */
-static int is_waited_for;     /* runs wait for room */
+static uint64_t queued, over; /* steps of the queue; over: sent or lost, in their order */
+static uint64_t lost;         /* of both, since it was started */
+static struct waiter *waiters;
+static uint64_t exchanges; /* that asked for values */
+static int is_waited_for;  /* runs wait for room */
 static pd_status failure;
 static char failure_text[1024];
+
+/* ---- what is over; with the lock ---- */
+
+/* All steps of the queue up to this one. */
+static void note_over(uint64_t to, pd_status outcome)
+{
+    for (struct waiter *w = waiters; outcome != PD_OK && w; w = w->next)
+        if (w->from < to && over < w->to) w->outcome = outcome;
+    over = to;
+    pthread_cond_broadcast(&changed);
+}
+
+static pd_status told_failure(void)
+{
+    return failure == PD_OK ? PD_OK : pd_fail(failure, "%s", failure_text);
+}
+
+static pd_status told_outcome(const struct waiter *w)
+{
+    if (w->outcome == PD_INTERRUPTED)
+        return pd_fail(PD_INTERRUPTED, "the communicator was stopped: gradients that it had queued were not "
+                                       "sent to the servers");
+    return w->outcome == PD_OK ? PD_OK : pd_fail(w->outcome, "%s", failure_text);
+}
+
+static void forget_waiter(struct waiter *w)
+{
+    struct waiter **at = &waiters;
+    while (*at && *at != w)
+        at = &(*at)->next;
+    if (*at) *at = w->next;
+}
+
+/* The lock is free while it waits, and while poll(arg) is asked, which fails to end it. There is no deadline
+ * but the thread's own, which tells whom it waits for. */
+static pd_status wait_over(uint64_t from, uint64_t to, pd_status (*poll)(void *arg), void *arg)
+{
+    struct waiter w = {.from = from, .to = to, .next = waiters};
+    pd_status status = PD_OK;
+    waiters = &w;
+    while (status == PD_OK && over < to) {
+        pd_cond_wait_ms(&changed, &lock, LOOK_MS);
+        if (over >= to) break;
+        pthread_mutex_unlock(&lock);
+        status = poll(arg);
+        pthread_mutex_lock(&lock);
+    }
+    forget_waiter(&w);
+    return status == PD_OK ? told_outcome(&w) : status;
+}
 
 /* ---- forks ---- */
 
@@ -68,7 +132,8 @@ static void in_parent(void)
 static void in_child(void)
 {
     has_thread = is_stopping = drops = 0;
-    open_steps.n = queue.n = 0;
+    open_steps.n = queue.n = alone.n = ended.n = n_alone = 0;
+    note_over(queued, PD_INTERRUPTED);
     atomic_store(&is_used, 0);
     pthread_mutex_unlock(&lock);
 }
@@ -88,15 +153,28 @@ static struct open_step *find_open(const struct pd_step *step)
     return NULL;
 }
 
-static void put_by(struct pd_step_copy *copy)
+static void put_by(struct pd_step_copy *copy, pd_status outcome)
 {
     if (!copy) return;
     if (copy->over) {
+        copy->outcome = outcome;
         (void)pd_vec_push(&ended, copy); /* there is room: pd_comm_queue */
+        n_alone--;
         return;
     }
     pd_step_copy_clear(copy);
     if (!pd_vec_push(&spare, copy)) pd_step_copy_free(copy);
+}
+
+/* What waits is not sent any more. */
+static void lose(pd_status status)
+{
+    lost += (uint64_t)queue.n + (uint64_t)alone.n;
+    while (queue.n)
+        put_by(queue.at[--queue.n], PD_INTERRUPTED);
+    while (alone.n)
+        put_by(alone.at[--alone.n], PD_INTERRUPTED);
+    note_over(queued, status);
 }
 
 /* Without the lock: those who are told may queue the next one. */
@@ -105,10 +183,9 @@ static void tell_ended(void)
     for (;;) {
         pthread_mutex_lock(&lock);
         struct pd_step_copy *copy = ended.n ? ended.at[--ended.n] : NULL;
-        pd_status status = failure != PD_OK ? failure : drops ? PD_INTERRUPTED : PD_OK;
         pthread_mutex_unlock(&lock);
         if (!copy) return;
-        copy->over(copy->arg, copy, status);
+        copy->over(copy->arg, copy);
     }
 }
 
@@ -132,13 +209,8 @@ static pd_status open_one(const struct pd_step *step, int is_own)
     else if (!is_own)
         PD_TRY(pd_step_copy_new(&copy));
     if (pd_vec_push(&open_steps, ((struct open_step){step, is_own, copy}))) return PD_OK;
-    put_by(copy);
+    put_by(copy, PD_OK);
     return pd_no_memory();
-}
-
-static pd_status told_failure(void)
-{
-    return failure == PD_OK ? PD_OK : pd_fail(failure, "%s", failure_text);
 }
 
 pd_status pd_comm_takes(const struct pd_step *step, int *takes)
@@ -150,7 +222,7 @@ pd_status pd_comm_takes(const struct pd_step *step, int *takes)
     if (!open) {
         if (!has_thread || is_stopping) return PD_OK;
         PD_TRY(told_failure());
-        int is_own = settings.mode == PD_COMM_ROUNDS ? pd_workers_active() < 2 : !has_begun;
+        int is_own = settings.mode == PD_COMM_ROUNDS ? pd_workers_sending() < 2 : !has_begun;
         PD_TRY(open_one(step, is_own));
         open = find_open(step);
     }
@@ -181,7 +253,7 @@ int pd_comm_run_over(const struct pd_step *step)
     if (!open) return 0;
     int is_begun = open->copy && open->copy->n;
     if (open->is_own) note_all_fetched();
-    put_by(open->copy);
+    put_by(open->copy, PD_OK);
     pd_vec_remove(&open_steps, (int)(open - open_steps.at));
     note_use();
     return is_begun;
@@ -223,44 +295,69 @@ static pd_status poll_thread(const struct pd_run *run)
     return drops ? pd_fail(PD_INTERRUPTED, "the communicator was told to stop at once") : PD_OK;
 }
 
-/* How many steps go as one now; 0: wait for more. With the lock. */
+/* How many steps of the queue go as one now; 0: wait for more. With the lock. */
 static int due(int64_t since)
 {
-    if (settings.mode == PD_COMM_ROUNDS) {
-        int round = pd_workers_active();
-        return queue.n && (queue.n >= round || is_stopping) ? queue.n : 0;
-    }
+    if (!queue.n) return 0;
+    if (settings.mode == PD_COMM_ROUNDS) return queue.n >= pd_workers_sending() || is_stopping ? queue.n : 0;
     int n = queue.n < settings.merge ? queue.n : settings.merge;
     int is_time = n == settings.merge || is_stopping || is_waited_for ||
                   pd_clock_ns() - since >= (int64_t)settings.wait_ms * 1000000;
     return is_time ? n : 0;
 }
 
-/* Takes the next step of the queue, of several steps where they go as one. NULL: it is to end. */
-static struct pd_step_copy *next(int *n_steps, pd_status *status)
+/* Waits until something is to be sent: *n steps of the queue; 0: one that goes alone. Neither has to wait for
+ * more than one of the other. 0: the thread is to end. With the lock. */
+static int wait_for_work(int was_alone, int *n)
 {
-    PD_HOLD(&lock);
-    int n = 0;
     int64_t since = 0;
-    while (!drops && !(n = queue.n ? due(since) : 0)) {
-        if (is_stopping && !queue.n) return NULL;
+    for (;;) {
+        if (drops || (is_stopping && !queue.n && !alone.n)) return 0;
         if (!queue.n) since = 0;
         if (queue.n && !since) since = pd_clock_ns();
+        *n = due(since);
+        if (alone.n && (!*n || !was_alone)) *n = 0;
+        if (alone.n || *n) return 1;
         pd_cond_wait_ms(&changed, &lock, queue.n ? ROUND_MS : LOOK_MS);
     }
-    if (drops) return NULL;
+}
+
+/* With the lock. */
+static pd_status merge(int n, struct pd_step_copy **out)
+{
     struct pd_step_copy *first = queue.at[0];
-    *status = PD_OK;
-    for (int i = 1; i < n && *status == PD_OK; i++)
-        *status = pd_step_copy_add(first, queue.at[i]);
+    pd_status status = PD_OK;
+    for (int i = 1; i < n && status == PD_OK; i++)
+        status = pd_step_copy_add(first, queue.at[i]);
     if (n > 1 && (settings.averages || settings.mode == PD_COMM_ROUNDS)) pd_step_copy_scale(first, 1.0 / n);
     for (int i = 1; i < n; i++)
-        put_by(queue.at[i]);
+        put_by(queue.at[i], PD_OK);
     queue.n -= n;
     memmove(queue.at, queue.at + n, (size_t)queue.n * sizeof *queue.at);
-    *n_steps = n;
+    *out = first;
+    return status;
+}
+
+/* Takes what is to be sent next: n steps of the queue, or one that goes alone (n 0). NULL: the thread is to
+ * end. */
+static struct pd_step_copy *next(int was_alone, int *n, pd_status *status)
+{
+    struct pd_step_copy *copy;
+    PD_HOLD(&lock);
+    *status = PD_OK;
+    if (!wait_for_work(was_alone, n)) {
+        is_through = 1;
+        pthread_cond_broadcast(&changed);
+        return NULL;
+    }
+    if (*n) {
+        *status = merge(*n, &copy);
+    } else {
+        copy = alone.at[0];
+        pd_vec_remove(&alone, 0);
+    }
     pthread_cond_broadcast(&changed);
-    return first;
+    return copy;
 }
 
 /* Where values are to come. Only this thread touches `coming`. */
@@ -274,17 +371,9 @@ static pd_status ask_for(struct pd_client *client, struct pd_ask *ask, int *n)
     return PD_OK;
 }
 
-static pd_status exchange(const struct pd_run *run, const struct pd_step_copy *copy, int pulls)
+/* What has come is the newest now. */
+static void take_values(int n)
 {
-    struct pd_client *client;
-    int n = 0;
-    PD_ASK(ask);
-    PD_TRY(pd_client_get(-1, run, 1, &client));
-    PD_TRY(pd_step_copy_push(copy, client));
-    if (pulls) PD_TRY(ask_for(client, &ask, &n));
-    PD_TRY(pd_step_copy_ask(copy, client, &ask));
-    PD_TRY(pd_client_exchange(client, run, &ask, copy->endpoints.n, (const char *const *)copy->endpoints.at));
-    pd_client_rest(client, run);
     PD_HOLD(&lock);
     for (int i = 0; i < n; i++) {
         struct brought *v = &values.at[i];
@@ -294,25 +383,56 @@ static pd_status exchange(const struct pd_run *run, const struct pd_step_copy *c
         v->coming = old;
         v->has_come = 1;
     }
+}
+
+static pd_status give(struct pd_client *client, const struct pd_run *run, const struct pd_step_copy *copy,
+                      int pulls)
+{
+    int n = 0;
+    PD_ASK(ask);
+    PD_TRY(pd_step_copy_push(copy, client));
+    if (pulls) PD_TRY(ask_for(client, &ask, &n));
+    PD_TRY(pd_step_copy_ask(copy, client, &ask));
+    PD_TRY(pd_client_exchange(client, run, &ask, copy->endpoints.n, (const char *const *)copy->endpoints.at));
+    take_values(n);
     return PD_OK;
 }
 
-/* With the lock. What is queued goes. */
+/* *is_given: servers have a part of it, or may have one. */
+static pd_status exchange(const struct pd_run *run, const struct pd_step_copy *copy, int pulls, int *is_given)
+{
+    struct pd_client *client;
+    *is_given = 0;
+    PD_TRY(pd_client_get(-1, run, 1, &client));
+    pd_status status = give(client, run, copy, pulls);
+    *is_given = status == PD_OK || pd_client_is_halfway(client);
+    if (status == PD_OK) pd_client_rest(client, run);
+    return status;
+}
+
+/* With the lock. */
 static void fail(pd_status status)
 {
     failure = status;
     snprintf(failure_text, sizeof failure_text, "%s", pd_error());
-    while (queue.n)
-        put_by(queue.at[--queue.n]);
+    lose(status);
+    is_through = 1;
 }
 
-static void end_step(struct pd_step_copy *copy, int n, pd_status status)
+static pd_status outcome_of(pd_status status, int is_given)
+{
+    if (status == PD_OK || !is_given) return status == PD_OK ? PD_OK : PD_INTERRUPTED;
+    return status == PD_INTERRUPTED ? PD_UNAVAILABLE : status;
+}
+
+static void end_step(struct pd_step_copy *copy, int n, pd_status status, int is_given)
 {
     PD_HOLD(&lock);
-    if (status != PD_OK) fail(status);
-    put_by(copy);
-    sent += (uint64_t)n;
-    pthread_cond_broadcast(&changed);
+    put_by(copy, outcome_of(status, is_given));
+    note_over(over + (uint64_t)n, status);
+    if (status == PD_OK) return;
+    lost += n ? (uint64_t)n : 1;
+    fail(status);
 }
 
 static void *work(void *arg)
@@ -321,67 +441,63 @@ static void *work(void *arg)
     struct pd_step step = {.poll = poll_thread};
     struct pd_run run = {.step = &step};
     pd_status status = PD_OK;
-    int n = 0;
-    for (uint64_t round = 1;; round++) {
-        struct pd_step_copy *copy = next(&n, &status);
+    int n = 1, is_given;
+    for (uint64_t round = 1; status == PD_OK; round++) {
+        struct pd_step_copy *copy = next(!n, &n, &status);
         if (!copy) break;
-        if (status == PD_OK) status = exchange(&run, copy, round % (uint64_t)settings.pulls_every == 0);
+        is_given = 0;
+        if (status == PD_OK)
+            status = exchange(&run, copy, round % (uint64_t)settings.pulls_every == 0, &is_given);
         status = pd_client_run_over(&step, status);
-        end_step(copy, n, status);
+        end_step(copy, n, status, is_given);
         tell_ended();
-        if (status != PD_OK) break;
     }
     return NULL;
 }
 
 /* ---- a run ends its step ---- */
 
-/* With the lock, which is free while it waits. There is no deadline but the thread's own, which tells whom it
- * waits for. */
-static pd_status wait_until(const struct pd_run *run, int (*done)(uint64_t mine), uint64_t mine)
+static pd_status poll_run(void *arg)
 {
-    while (failure == PD_OK && !done(mine)) {
+    const struct pd_run *run = arg;
+    return run->step->poll(run);
+}
+
+static int has_room(void)
+{
+    return queue.n < settings.queue || settings.mode == PD_COMM_ROUNDS;
+}
+
+/* With the lock, which is free while it waits. */
+static pd_status wait_for_room(const struct pd_run *run)
+{
+    pd_status status = PD_OK;
+    is_waited_for++;
+    pthread_cond_broadcast(&changed);
+    while (status == PD_OK && failure == PD_OK && has_thread && !has_room()) {
         pd_cond_wait_ms(&changed, &lock, LOOK_MS);
         pthread_mutex_unlock(&lock);
-        pd_status status = run->step->poll(run);
+        status = run->step->poll(run);
         pthread_mutex_lock(&lock);
-        PD_TRY(status);
     }
-    return told_failure();
-}
-
-static int has_room(uint64_t mine)
-{
-    (void)mine;
-    return queue.n < settings.queue;
-}
-
-static int is_sent(uint64_t mine)
-{
-    return sent >= mine;
+    is_waited_for--;
+    return status;
 }
 
 /* With the lock. */
 static pd_status put(const struct pd_run *run)
 {
-    int waits_for_room = settings.mode == PD_COMM_QUEUE && !has_room(0);
-    if (waits_for_room) {
-        is_waited_for++;
-        pthread_cond_broadcast(&changed);
-        pd_status status = wait_until(run, has_room, 0);
-        is_waited_for--;
-        PD_TRY(status);
-    }
+    if (!has_room()) PD_TRY(wait_for_room(run));
     PD_TRY(told_failure());
     struct open_step *open = find_open(run->step);
-    if (!has_thread || is_stopping)
+    if (!has_thread || is_stopping || !open)
         return pd_fail(PD_INVALID, "the communicator was stopped in the middle of a step: its gradients were "
                                    "not sent");
     if (!pd_vec_push(&queue, open->copy)) return pd_no_memory();
     open->copy = NULL;
-    queued++;
+    uint64_t mine = ++queued;
     pthread_cond_broadcast(&changed);
-    return settings.mode == PD_COMM_ROUNDS ? wait_until(run, is_sent, queued) : PD_OK;
+    return settings.mode == PD_COMM_ROUNDS ? wait_over(mine - 1, mine, poll_run, (void *)run) : PD_OK;
 }
 
 pd_status pd_comm_queue(struct pd_step_copy *copy)
@@ -391,8 +507,8 @@ pd_status pd_comm_queue(struct pd_step_copy *copy)
     if (!has_thread || is_stopping)
         return pd_fail(PD_INVALID, "no communicator runs in this process: start it before training "
                                    "(fleet.init_worker(), or start() of a fluid.communicator.Communicator)");
-    if (!pd_vec_reserve(&ended, ended.n + queue.n + 2) || !pd_vec_push(&queue, copy)) return pd_no_memory();
-    queued++;
+    if (!pd_vec_reserve(&ended, ended.n + n_alone + 1) || !pd_vec_push(&alone, copy)) return pd_no_memory();
+    n_alone++;
     pthread_cond_broadcast(&changed);
     return PD_OK;
 }
@@ -497,6 +613,15 @@ static pd_status check(const struct pd_comm_settings *s)
     return PD_OK;
 }
 
+static void forget_values(void)
+{
+    for (int i = 0; i < values.n; i++) {
+        pd_free_aligned(values.at[i].newest);
+        pd_free_aligned(values.at[i].coming);
+    }
+    pd_vec_free(&values);
+}
+
 pd_status pd_comm_start(const struct pd_comm_settings *s)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -507,9 +632,11 @@ pd_status pd_comm_start(const struct pd_comm_settings *s)
         return pd_fail(PD_INVALID, "the communicator of this process runs already: stop it before it is "
                                    "started anew");
     settings = *s;
-    is_stopping = drops = has_begun = is_waited_for = 0;
-    queued = sent = 0;
+    is_stopping = is_through = drops = has_begun = 0;
     failure = PD_OK;
+    lost = 0;
+    forget_values();
+    starts++;
     has_thread = pd_thread_start(&thread, 0, work, NULL) == 0;
     note_use();
     return has_thread ? PD_OK : pd_fail(PD_NO_MEMORY, "no thread can be started for the communicator");
@@ -521,70 +648,99 @@ int pd_comm_is_running(void)
     return has_thread && !is_stopping;
 }
 
-static void forget_all(void)
+/* With the lock. */
+static pd_status told_end(void)
 {
-    for (int i = 0; i < values.n; i++) {
-        pd_free_aligned(values.at[i].newest);
-        pd_free_aligned(values.at[i].coming);
-    }
-    pd_vec_free(&values);
-    while (queue.n)
-        put_by(queue.at[--queue.n]);
+    if (lost && (failure == PD_OK || failure == PD_INTERRUPTED))
+        return pd_fail(PD_INTERRUPTED, "interrupted: %llu steps were not sent to the servers",
+                       (unsigned long long)lost);
+    return told_failure();
+}
+
+/* The thread has ended. It counts as stopped when all who wait were told. */
+static pd_status clean_up(void)
+{
+    pthread_mutex_lock(&lock);
+    lose(PD_INTERRUPTED);
+    pthread_mutex_unlock(&lock);
+    tell_ended();
+    PD_HOLD(&lock);
+    forget_values();
     while (spare.n)
         pd_step_copy_free(spare.at[--spare.n]);
     pd_vec_free(&queue);
+    pd_vec_free(&alone);
     pd_vec_free(&spare);
-}
-
-static void clean_up(void)
-{
-    PD_HOLD(&lock);
-    forget_all();
     has_thread = is_stopping = 0;
     note_use();
+    pthread_cond_broadcast(&changed);
+    return told_end();
 }
 
-/* One thread stops it; another that comes meanwhile finds it stopped. */
-static pd_status stop(int at_once, int (*poll)(void *arg), void *arg)
+/* Another thread stops it, unless this one does, and was interrupted by a function of the user's. With the
+ * lock. */
+static void wait_for_stopper(int at_once, int (*poll)(void *arg), void *arg)
 {
-    pthread_mutex_lock(&lock);
-    int is_mine = has_thread && !is_stopping;
-    if (is_mine) is_stopping = 1, drops = at_once;
-    pthread_cond_broadcast(&changed);
-    while (is_mine && queued != sent && failure == PD_OK && !drops) {
+    uint64_t mine = starts;
+    while (has_thread && starts == mine && !pthread_equal(stopper, pthread_self())) {
+        drops |= at_once;
+        pd_cond_wait_ms(&changed, &lock, LOOK_MS);
+        pthread_mutex_unlock(&lock);
+        at_once |= poll && poll(arg);
+        pthread_mutex_lock(&lock);
+    }
+}
+
+/* With the lock: until the thread has sent all, or is to drop it. */
+static void wait_for_thread(int (*poll)(void *arg), void *arg)
+{
+    while (!is_through && !drops) {
         pd_cond_wait_ms(&changed, &lock, LOOK_MS);
         pthread_mutex_unlock(&lock);
         int gives_up = poll && poll(arg);
         pthread_mutex_lock(&lock);
         drops |= gives_up;
     }
-    uint64_t lost = queued - sent;
-    int was_dropped = drops && lost;
     pthread_cond_broadcast(&changed);
+}
+
+static pd_status stop(int at_once, int (*poll)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&lock);
+    int is_mine = has_thread && !is_stopping;
+    if (is_mine) {
+        is_stopping = 1, drops = at_once, stopper = pthread_self();
+        pthread_cond_broadcast(&changed);
+        wait_for_thread(poll, arg);
+    } else {
+        wait_for_stopper(at_once, poll, arg);
+    }
     pthread_mutex_unlock(&lock);
     if (!is_mine) return PD_OK;
     pthread_join(thread, NULL);
-    clean_up();
-    tell_ended();
-    if (was_dropped)
-        return pd_fail(PD_INTERRUPTED, "interrupted: %llu steps were not sent to the servers",
-                       (unsigned long long)lost);
-    return pd_comm_told();
+    return clean_up();
 }
 
-/* With the lock, which is free while it waits. */
+struct user_poll {
+    int (*poll)(void *arg);
+    void *arg;
+};
+
+static pd_status poll_user(void *arg)
+{
+    const struct user_poll *user = arg;
+    return user->poll && user->poll(user->arg) ? pd_fail(PD_INTERRUPTED, "interrupted") : PD_OK;
+}
+
+/* What is queued now: others may queue more meanwhile. With the lock. */
 static pd_status drain(int (*poll)(void *arg), void *arg)
 {
-    while (has_thread && settings.mode == PD_COMM_QUEUE && queued != sent && failure == PD_OK) {
-        is_waited_for++;
-        pd_cond_wait_ms(&changed, &lock, LOOK_MS);
-        is_waited_for--;
-        pthread_mutex_unlock(&lock);
-        int gives_up = poll && poll(arg);
-        pthread_mutex_lock(&lock);
-        if (gives_up) return pd_fail(PD_INTERRUPTED, "interrupted");
-    }
-    return told_failure();
+    if (!has_thread || settings.mode != PD_COMM_QUEUE) return told_failure();
+    is_waited_for++;
+    pthread_cond_broadcast(&changed);
+    pd_status status = wait_over(over, queued, poll_user, &(struct user_poll){poll, arg});
+    is_waited_for--;
+    return status == PD_OK ? told_failure() : status;
 }
 
 pd_status pd_comm_flush(int (*poll)(void *arg), void *arg)
@@ -595,20 +751,21 @@ pd_status pd_comm_flush(int (*poll)(void *arg), void *arg)
     return drain(poll, arg);
 }
 
-static int poll_run(void *arg)
+static int is_interrupted(void *arg)
 {
-    const struct pd_run *run = arg;
-    return run->step->poll(run) != PD_OK;
+    return poll_run(arg) != PD_OK;
 }
 
+/* What has the turn would wait for itself. */
 pd_status pd_comm_flush_for(const struct pd_run *run)
 {
-    return pd_comm_flush(poll_run, (void *)run);
+    return pd_client_has_turn(run) ? PD_OK : pd_comm_flush(is_interrupted, (void *)run);
 }
 
 pd_status pd_comm_stop(int (*poll)(void *arg), void *arg)
 {
-    pd_status flushed = pd_geo_flush(poll, arg), status = stop(0, poll, arg);
+    pd_status flushed = pd_comm_is_running() ? pd_geo_flush(poll, arg) : PD_OK;
+    pd_status status = stop(flushed == PD_INTERRUPTED, poll, arg);
     return status == PD_OK ? flushed : status;
 }
 
@@ -616,7 +773,6 @@ void pd_comm_leave(int at_once, int (*poll)(void *arg), void *arg)
 {
     pd_status status = PD_OK;
     if (atomic_load(&is_used)) status = at_once ? stop(1, poll, arg) : pd_comm_stop(poll, arg);
-    pd_geo_forget();
     if (status != PD_OK && !at_once)
         pd_log(PD_LOG_WARNING,
                "this trainer leaves its job, and its last steps did not reach the servers: %s", pd_error());

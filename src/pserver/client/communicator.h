@@ -2,12 +2,13 @@
  * on computing. A run gives it a copy of its gradients and takes the newest values that have come.
  *
  * Queue: a run waits only while the queue is full; several steps of the queue may go as one. Rounds: the
- * worker threads of this process (exec/workers.h) wait for each other, and what each of them gave in one
- * round goes as one step, the average; one thread alone exchanges by itself, as without a communicator. What
- * servers do with a step is their affair: rounds go to sync and async ones.
+ * worker threads of this process that send (exec/workers.h) wait for each other, and what each of them gave
+ * in one round goes as one step, the average; one thread alone exchanges by itself, as without a
+ * communicator. What servers do with a step is their affair: rounds go to sync and async ones.
  *
  * The thread fails where a run would, with the same words: the next run says so, and pd_comm_stop. Nothing
- * that is queued gets lost unless it fails, or is told to drop it. One for the process; any thread. */
+ * that is queued gets lost unless it fails, or is told to drop it: who waits for that then hears of it. One
+ * for the process; any thread. */
 #ifndef PD_PSERVER_COMMUNICATOR_H
 #define PD_PSERVER_COMMUNICATOR_H
 
@@ -28,12 +29,13 @@ struct pd_comm_settings {
 
 pd_status pd_comm_start(const struct pd_comm_settings *settings);
 /* Sends what is queued, and ends the thread. poll(arg), which may be NULL, drops the queue when it is not 0.
- * PD_OK when there is none. */
+ * PD_OK when there is none; when another thread stops it, as soon as that is done. */
 pd_status pd_comm_stop(int (*poll)(void *arg), void *arg);
-/* Waits until all that runs have queued is with the servers, and of GEO-SGD what was not told yet. Rounds are
- * not waited for: those who are in one wait for it themselves. */
+/* Waits until all that runs have queued before is with the servers, and of GEO-SGD what was not told yet.
+ * Rounds are not waited for: those who are in one wait for it themselves. */
 pd_status pd_comm_flush(int (*poll)(void *arg), void *arg);
-/* The same for an op, which asks servers for what they hold. */
+/* The same for an op, which asks servers for what they hold. One whose run has the turn does not wait: the
+ * communicator's thread would wait for it. */
 pd_status pd_comm_flush_for(const struct pd_run *run);
 int pd_comm_is_running(void);
 
@@ -48,8 +50,8 @@ pd_status pd_comm_push_rows(const struct pd_step *step, int number, enum pd_dtyp
  * or fetches them where none has. */
 pd_status pd_comm_exchange(struct pd_client *client, const struct pd_run *run, struct pd_ask *ask, int n,
                            const char *const *endpoints);
-/* Queues a step that no run has open (step_copy.h), and that is told when it is over. Takes it when it is
- * PD_OK. */
+/* Queues a step that no run has open, goes alone, and is told when it is over (`over` of step_copy.h). Takes
+ * it when it is PD_OK. */
 pd_status pd_comm_queue(struct pd_step_copy *copy);
 /* What made it fail; PD_OK: nothing did. */
 pd_status pd_comm_told(void);

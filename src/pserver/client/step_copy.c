@@ -77,7 +77,7 @@ static pd_status append(struct pd_copied *item, const void *data, size_t bytes)
         item->data = more;
         item->room = room;
     }
-    if (bytes) memcpy((char *)item->data + item->bytes, data, bytes);
+    if (data && bytes) memcpy((char *)item->data + item->bytes, data, bytes);
     item->bytes = need;
     return PD_OK;
 }

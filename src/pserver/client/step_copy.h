@@ -24,16 +24,19 @@ struct pd_step_copy {
     PD_VEC(struct pd_copied *) items;
     int n; /* items in use: those behind them only keep memory */
     PD_VEC(char *) endpoints;
-    /* NULL: nobody waits for it. Called once by the communicator's thread when its step is over, or cannot be
-     * any more: the copy is the caller's again. */
-    void (*over)(void *arg, struct pd_step_copy *copy, pd_status status);
+    /* NULL: nobody waits for it. Called once when its step is over, or cannot be any more, by the
+     * communicator's thread or by who stops it: the copy is the caller's again. */
+    void (*over)(void *arg, struct pd_step_copy *copy);
     void *arg;
+    /* Then: PD_INTERRUPTED: nothing of it was sent. Other errors: servers may have a part of it. */
+    pd_status outcome;
 };
 
 pd_status pd_step_copy_new(struct pd_step_copy **out);
 void pd_step_copy_free(struct pd_step_copy *copy); /* NULL is fine */
 void pd_step_copy_clear(struct pd_step_copy *copy);
 
+/* `data` NULL: there is room for it, which the caller fills: the last of the items in use. */
 pd_status pd_step_copy_dense(struct pd_step_copy *copy, int number, enum pd_dtype dtype, const void *data,
                              size_t bytes, size_t row);
 pd_status pd_step_copy_rows(struct pd_step_copy *copy, int number, enum pd_dtype dtype, int64_t n,
