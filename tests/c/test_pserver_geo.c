@@ -344,11 +344,56 @@ static void test_not_sent(void **state)
     assert_true(served.w[0] == 3 && served.row[0] == 3);
 }
 
+static int at_once(void *arg)
+{
+    (void)arg;
+    return 1;
+}
+
+static void *stop(void *arg)
+{
+    (void)arg;
+    pd_communicator_stop(at_once, NULL);
+    return NULL;
+}
+
+/* The second one waits until the first one has told the model that nothing was sent. */
+static void test_two_stops(void **state)
+{
+    (void)state;
+    struct geo_served served;
+    struct model m;
+    struct pd_step step = {.poll = never};
+    struct pd_run holder = {.step = &step};
+    struct pd_client *client;
+    pthread_t stopper;
+    start_server(&served);
+    must(pd_communicator_start(&queue_of_4));
+    make_model(&m, NULL, &served.job, 0, 1, 1);
+    must(run(&m, m.main));
+    must(pd_communicator_stop(NULL, NULL));
+    for (int i = 0; i < STEPS; i++) {
+        must(pd_communicator_start(&queue_of_4));
+        must(run(&m, m.startup));
+        must(pd_client_get(0, &holder, 1, &client));
+        must(run(&m, m.main));
+        assert_int_equal(pthread_create(&stopper, NULL, stop, NULL), 0);
+        pd_comm_leave(1, NULL, NULL);
+        assert_false(pd_communicator_runs());
+        assert_int_equal(pthread_join(stopper, NULL), 0);
+        pd_client_rest(client, &holder);
+        must(pd_client_run_over(&step, PD_OK));
+    }
+    free_model(&m, NULL);
+    end_server(&served);
+    assert_true(served.w[0] == 2);
+}
+
 /* ---- threads ---- */
 
 struct thread {
     struct model model;
-    int steps;
+    int done; /* batches */
     pd_status status;
     pthread_t thread;
 };
@@ -358,17 +403,19 @@ static atomic_int is_enough;
 static void *train(void *arg)
 {
     struct thread *t = arg;
-    for (int i = 0; i < t->steps && t->status == PD_OK && !atomic_load(&is_enough); i++)
+    while (t->status == PD_OK && !atomic_load(&is_enough)) {
         t->status = run(&t->model, t->model.main);
+        t->done++;
+    }
     return NULL;
 }
 
 static void start_threads(struct thread *threads, const struct model *like, const struct ps_job *job,
-                          int every, int steps)
+                          int every)
 {
     atomic_store(&is_enough, 0);
     for (int i = 0; i < THREADS; i++) {
-        threads[i] = (struct thread){.steps = steps};
+        threads[i] = (struct thread){0};
         make_model(&threads[i].model, like, job, 0, every, 0);
         assert_int_equal(pthread_create(&threads[i].thread, NULL, train, &threads[i]), 0);
     }
@@ -376,6 +423,7 @@ static void start_threads(struct thread *threads, const struct model *like, cons
 
 static void end_threads(struct thread *threads, const struct model *like)
 {
+    atomic_store(&is_enough, 1);
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(threads[i].thread, NULL), 0);
         free_model(&threads[i].model, like);
@@ -386,19 +434,32 @@ static void end_threads(struct thread *threads, const struct model *like)
 static void test_threads_tell_every_so_many(void **state)
 {
     (void)state;
-    enum { EVERY = 5 };
+    enum { EVERY = 100 };
     struct geo_served served;
     struct model m;
     struct thread threads[THREADS];
+    struct pd_step step = {.poll = never};
+    struct pd_run holder = {.step = &step};
+    struct pd_client *client;
+    int batches = 0;
     start_server(&served);
-    must(pd_communicator_start(&queue_of_4));
+    must(pd_communicator_start(&(pd_communicator){PD_COMMUNICATOR_QUEUE, 1, 1, 0, 0, 1}));
     make_model(&m, NULL, &served.job, 0, EVERY, 1);
-    start_threads(threads, &m, &served.job, EVERY, STEPS);
+    start_threads(threads, &m, &served.job, EVERY);
+    for (int i = 0; i < 20; i++) { /* the communicator's thread waits for the turn, and they for it */
+        must(pd_client_get(0, &holder, 1, &client));
+        usleep(20000);
+        pd_client_rest(client, &holder);
+        must(pd_client_run_over(&step, PD_OK));
+        usleep(1000);
+    }
     end_threads(threads, &m);
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < THREADS; i++) {
         must(threads[i].status);
+        batches += threads[i].done;
+    }
     must(pd_communicator_stop(NULL, NULL));
-    assert_true(pd_job_steps(served.job.endpoint[0]) <= THREADS * STEPS / EVERY + 1);
+    assert_true(pd_job_steps(served.job.endpoint[0]) <= (uint64_t)batches / EVERY + 1);
     free_model(&m, NULL);
     end_server(&served);
 }
@@ -413,16 +474,16 @@ static void test_beside_threads(void **state)
     must(pd_flag_set("rpc_deadline", "1500"));
     start_server(&served);
     must(pd_communicator_start(&queue_of_4));
-    make_model(&m, NULL, &served.job, 0, 2, 1);
-    start_threads(threads, &m, &served.job, 2, 1000000);
     make_model(&other, NULL, &served.job, 1, 1, 1);
-    for (int i = 0; i < 10; i++) {
+    make_model(&m, NULL, &served.job, 0, 2, 1);
+    start_threads(threads, &m, &served.job, 2);
+    for (int i = 0; i < 300; i++)
         must(run(&other, other.startup));
+    for (int i = 0; i < 10; i++) {
         must(run(&other, other.main));
         must(pd_comm_flush(NULL, NULL));
     }
     end_server(&served);
-    atomic_store(&is_enough, 1);
     end_threads(threads, &m);
     free_model(&other, NULL);
     free_model(&m, NULL);
@@ -433,9 +494,8 @@ static void test_beside_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_models),
-        cmocka_unit_test(test_not_sent),
-        cmocka_unit_test(test_threads_tell_every_so_many),
+        cmocka_unit_test(test_two_models),     cmocka_unit_test(test_not_sent),
+        cmocka_unit_test(test_two_stops),      cmocka_unit_test(test_threads_tell_every_so_many),
         cmocka_unit_test(test_beside_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
