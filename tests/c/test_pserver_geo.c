@@ -473,7 +473,7 @@ static void test_beside_threads(void **state)
     struct thread threads[THREADS];
     must(pd_flag_set("rpc_deadline", "1500"));
     start_server(&served);
-    must(pd_communicator_start(&queue_of_4));
+    must(pd_communicator_start(&(pd_communicator){PD_COMMUNICATOR_QUEUE, 1, 1, 0, 0, 1}));
     make_model(&other, NULL, &served.job, 1, 1, 1);
     make_model(&m, NULL, &served.job, 0, 2, 1);
     start_threads(threads, &m, &served.job, 2);
