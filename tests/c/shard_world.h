@@ -107,6 +107,7 @@ static void build_of(struct world *w, struct pd_shard_config config, const char 
     struct pd_rule *rule;
     must(pd_shard_new(&config, &w->shard));
     struct pd_engine engine = pd_engine_of(plan->frame, NULL);
+    engine.is_checked = config.is_checked;
     must(pd_rule_new(&engine, block, "w@GRAD", &rule));
     assert_non_null(rule);
     must(pd_table_of_value("w", w->param, rule, &spec.table));

@@ -263,6 +263,28 @@ static pd_status part_of(struct world *w, uint64_t step, uint32_t part, float va
     return pd_shard_arrived(w->shard, 0, step, (uint32_t)w->unit, part, 0);
 }
 
+/* Sync, checked: what an update makes of finite parts is no fault of the one that came last. */
+static void test_an_update_that_is_not_finite(void **state)
+{
+    struct world w;
+    struct pd_span at[2];
+    int spans;
+    (void)state;
+    build_as(&w, (struct pd_shard_config){.trainers = 2, .is_sync = 1, .is_checked = 1});
+    for (int i = 0; i < 2; i++)
+        must(pd_shard_join(w.shard, i, 7));
+    assert_int_equal(part_of(&w, 1, 0, __builtin_nanf("")), PD_NOT_FINITE);
+    assert_false(pd_shard_has_failed(w.shard));
+    must(part_of(&w, 1, 0, 3e38f));
+    must(pd_shard_place(w.shard, 1, 1, (uint32_t)w.unit, 0, 0, at, &spans));
+    for (size_t k = 0; k < at[0].n / sizeof(float); k++)
+        ((float *)at[0].at)[k] = 3e38f;
+    assert_int_equal(pd_shard_arrived(w.shard, 1, 1, (uint32_t)w.unit, 0, 0), PD_NOT_FINITE);
+    assert_non_null(strstr(pd_error(), "op 'sgd' made NaN or Inf of finite gradients"));
+    assert_true(pd_shard_has_failed(w.shard));
+    drop(&w);
+}
+
 /* Async, checked: nothing of a push is applied before all of it was found good. */
 static void test_a_push_that_is_checked(void **state)
 {
@@ -442,6 +464,7 @@ int main(void)
         cmocka_unit_test(test_who_joins_a_step_that_nobody_is_in),
         cmocka_unit_test(test_nothing_changes_until_the_step_before_is_kept),
         cmocka_unit_test(test_who_was_lost_and_was_not),
+        cmocka_unit_test(test_an_update_that_is_not_finite),
         cmocka_unit_test(test_a_push_that_is_checked),
         cmocka_unit_test(test_a_push_that_is_checked_from_its_middle_on),
         cmocka_unit_test(test_a_snapshot_in_the_middle_of_pushes),

@@ -267,7 +267,8 @@ static pd_status finish_push(struct session *session, const struct pd_message *m
     for (int i = 0; i < session->parts.n; i++) {
         const struct part *p = &session->parts.at[i];
         pd_status status = pd_shard_arrived(shard, session->trainer, m->head.step, p->unit, p->part, p->rows);
-        if (status == PD_RANGE || status == PD_NOT_FINITE) return status;
+        int is_its_fault = status == PD_RANGE || status == PD_NOT_FINITE;
+        if (is_its_fault && !pd_shard_has_failed(shard)) return status;
         if (status != PD_OK) return job_error(session, status);
     }
     if (!(m->head.flags & PD_PS_END)) return PD_OK;

@@ -492,6 +492,17 @@ pd_status pd_shard_apply_own_parts(struct pd_shard *shard, struct unit *u, int t
     return PD_OK;
 }
 
+int pd_shard_has_failed(const struct pd_shard *shard)
+{
+    return shard->has_failed;
+}
+
+static pd_status note_update(struct pd_shard *shard, pd_status status)
+{
+    shard->has_failed |= status != PD_OK;
+    return status;
+}
+
 pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, uint32_t unit, uint32_t part,
                            uint64_t rows)
 {
@@ -522,7 +533,7 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
     if (shard->prepared == step) pd_shard_void(shard); /* it gives more than it had when it ended the step */
     if (!shard->config.is_sync) {
         if (!pd_shard_is_early(shard, u, trainer)) return PD_OK; /* when the push has ended */
-        return apply_own_part(shard, u, trainer, part, step, staged, is_last);
+        return note_update(shard, apply_own_part(shard, u, trainer, part, step, staged, is_last));
     }
     if (!u->is_direct || u->spec.is_rows || shard->config.is_gated || shard->config.is_whole) return PD_OK;
     int is_whole;
@@ -534,7 +545,7 @@ pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, u
     if (is_whole && !shard->holds_answers) {
         shard->taking_part = pd_shard_count_in(shard);
         shard->at_hand = staged;
-        status = do_part(shard, u, part, step, PD_SHARD_LOGS | PD_SHARD_UPDATES);
+        status = note_update(shard, do_part(shard, u, part, step, PD_SHARD_LOGS | PD_SHARD_UPDATES));
         shard->at_hand = NULL;
     }
     return status;

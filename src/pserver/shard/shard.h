@@ -133,9 +133,11 @@ void pd_shard_open_steps(const char *text, int trainers, uint64_t *steps);
  * know. */
 pd_status pd_shard_place(struct pd_shard *shard, int trainer, uint64_t step, uint32_t unit, uint32_t part,
                          uint64_t rows, struct pd_span out[2], int *n);
-/* It has arrived there. PD_RANGE, PD_NOT_FINITE: it is refused; async: with all that waits of its push. */
+/* It has arrived there. PD_RANGE, PD_NOT_FINITE: it is refused; async: with all that waits of its push. Any
+ * error of an update that it lets begin, which is no fault of the part: then pd_shard_has_failed. */
 pd_status pd_shard_arrived(struct pd_shard *shard, int trainer, uint64_t step, uint32_t unit, uint32_t part,
                            uint64_t rows);
+int pd_shard_has_failed(const struct pd_shard *shard);
 /* The only part that is placed for this trainer may also be used where it is, at this alignment, if it is
  * applied at once; 0: it may not. pd_shard_lend, before pd_shard_arrived, says where that is. */
 size_t pd_shard_may_lend(const struct pd_shard *shard, int trainer);

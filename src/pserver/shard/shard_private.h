@@ -69,6 +69,7 @@ struct pd_shard {
     void *rows_data;
     size_t rows_data_size;
     uint64_t repeated;    /* parts that came twice */
+    int has_failed;       /* an update of a part that had arrived */
     int holds_answers;    /* and in sync mode all updates, which wait for pd_shard_release */
     struct block *blocks; /* free ones of PD_PS_PART bytes */
     size_t held;          /* bytes of all blocks */
