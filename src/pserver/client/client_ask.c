@@ -7,7 +7,9 @@
 #include "pserver/client/client_private.h"
 #include "pserver/proto.h"
 
-enum { ROWS_UNDER_WAY = 64 << 20 }; /* bytes of rows on their way to one connection, beside the last ones */
+/* Bytes on their way on one connection, beside the last ones, while more rows are asked for there: of rows,
+ * and of whole values. */
+enum { ROWS_UNDER_WAY = 64 << 20, VALUES_UNDER_WAY = 128 << 20 };
 
 uint64_t pd_wire_number(struct wire *w, struct request *q)
 {
@@ -59,13 +61,30 @@ static void send_save(struct wire *w, struct request *q)
     pd_conn_say(w->conn, &head, &meta);
 }
 
+static size_t value_bytes(const struct request *q)
+{
+    size_t bytes = 0;
+    int is_of_values = q->kind == REQUEST_VALUES || q->kind == REQUEST_STEP;
+    for (int i = 0; q->number && is_of_values && i < q->wanted.n; i++)
+        bytes += q->wanted.at[i].bytes;
+    return bytes;
+}
+
+static int is_full(const struct wire *w)
+{
+    size_t values = value_bytes(&w->push.end);
+    for (int i = 0; i < w->requests.n && values <= VALUES_UNDER_WAY; i++)
+        values += value_bytes(w->requests.at[i]);
+    return w->rows_asked > ROWS_UNDER_WAY || values > VALUES_UNDER_WAY;
+}
+
 /* Servers hang up on who asks for more rows than it takes in. */
 void pd_wire_send_asks(struct wire *w)
 {
     for (int i = 0; i < w->requests.n; i++) {
         struct request *q = w->requests.at[i];
         if (q->number) continue;
-        if (q->kind == REQUEST_ROWS && w->rows_asked > ROWS_UNDER_WAY) return;
+        if (q->kind == REQUEST_ROWS && is_full(w)) return;
         if (q->kind == REQUEST_ROWS)
             send_rows(w, q);
         else if (q->kind == REQUEST_SAVE)
@@ -158,6 +177,7 @@ pd_status pd_ask_done(struct wire *w, const struct pd_message *m)
     switch (q->kind) {
     case REQUEST_STEP:
         pd_push_ended(w);
+        pd_wire_send_asks(w);
         break;
     case REQUEST_PASS:
         pd_push_passed(w);

@@ -385,27 +385,28 @@ static void take_values(int n)
     }
 }
 
+/* *is_given: servers have a part of it, or may have one. */
 static pd_status give(struct pd_client *client, const struct pd_run *run, const struct pd_step_copy *copy,
-                      int pulls)
+                      int pulls, int *is_given)
 {
     int n = 0;
     PD_ASK(ask);
     PD_TRY(pd_step_copy_push(copy, client));
     if (pulls) PD_TRY(ask_for(client, &ask, &n));
     PD_TRY(pd_step_copy_ask(copy, client, &ask));
+    *is_given = 1;
     PD_TRY(pd_client_exchange(client, run, &ask, copy->endpoints.n, (const char *const *)copy->endpoints.at));
     take_values(n);
     return PD_OK;
 }
 
-/* *is_given: servers have a part of it, or may have one. */
 static pd_status exchange(const struct pd_run *run, const struct pd_step_copy *copy, int pulls, int *is_given)
 {
     struct pd_client *client;
     *is_given = 0;
     PD_TRY(pd_client_get(-1, run, 1, &client));
-    pd_status status = give(client, run, copy, pulls);
-    *is_given = status == PD_OK || pd_client_is_halfway(client);
+    pd_status status = give(client, run, copy, pulls, is_given);
+    *is_given |= pd_client_is_halfway(client);
     if (status == PD_OK) pd_client_rest(client, run);
     return status;
 }

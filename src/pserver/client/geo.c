@@ -534,10 +534,11 @@ static pd_status flush(struct pd_geo *g, struct user_poll *user)
         PD_TRY(doze(g, poll_user, user));
         PD_TRY(take_in(g));
     }
-    if (g->unsent > before)
-        return pd_fail(PD_INTERRUPTED, "the communicator was stopped: what this trainer has changed was not "
-                                       "sent to the servers");
-    return PD_OK;
+    if (g->unsent <= before) return PD_OK;
+    PD_TRY(pd_comm_told());
+    return pd_fail(PD_INTERRUPTED,
+                   "the communicator was stopped: what this trainer has changed was not sent to "
+                   "the servers");
 }
 
 /* A new reference. */
