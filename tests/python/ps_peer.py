@@ -44,6 +44,11 @@ class Frame:
         return self.meta[6 if self.type == FAILED else 2 :].decode(errors="replace")
 
 
+def book_line(text: str) -> str:
+    """A line of the file `trainers`, which tells who has ended."""
+    return f"{text} ={crc32c(0, text.encode()):08x}\n"
+
+
 def head(type: int, meta: int = 0, payload: int = 0, flags: int = 0, request: int = 0, step: int = 0,
          extra: int = 0, version: int = 3) -> bytes:
     return HEAD.pack(b"CPDL", version, type, flags, 0, meta, payload, request, step, extra)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import ps_peer as ps
 import pytest
 from cluster import Job, until
 from test_ps_prepare import NAMES, OPTIONS, RATE, Hand, env_of, start_again, start_servers
@@ -184,7 +185,7 @@ def test_all_had_ended_and_the_server_had_not(tmp_path, mode, comes):
         job.processes[0].kill()
         book = next(tmp_path.rglob("trainers"))
         last = next(line for line in book.read_text().splitlines() if line.startswith("in 1 "))
-        book.write_text(book.read_text() + f"done 1 {last.split()[2]} 1\n")
+        book.write_text(book.read_text() + ps.book_line(f"done 1 {last.split()[2]} 1"))
         server = start_again(job, 0, options=options)
         if comes:
             again = [Hand(job, i, incarnation=70 + i).join() for i in range(2)]
@@ -213,6 +214,53 @@ def test_a_process_without_an_id_takes_no_place_of_one_that_may_come_back(tmp_pa
         until(lambda: bool(other.ask((0, 0), *NAMES) or other.opened((0, 0))))
         assert other.step == 2
         other.leave()
+        job.end(10)
+
+
+def test_a_book_of_an_older_version(tmp_path):
+    """Its lines have no checksums."""
+    with Job(1, 2, env=env_of(tmp_path)) as job:
+        start_servers(job)
+        hands = [Hand(job, i).join() for i in range(2)]
+        all_push(1, *hands)
+        hands[1].leave()
+        book = next(tmp_path.rglob("trainers"))
+        until(lambda: "\ndone 1 " in book.read_text())
+        job.processes[0].kill()
+        book.write_text(re.sub(" =[0-9a-f]{8}\n", "\n", book.read_text()))
+        start_again(job, 0)
+        hands[0].join().push(2, 1.0)
+        hands[0].values(2)
+        hands[0].leave()
+        job.end(10)
+
+
+def test_a_damaged_book(tmp_path):
+    """One bit of a line is another one: refused by name, whichever it is, and gone on without when the file is removed."""
+    with Job(1, 2, env=env_of(tmp_path)) as job:
+        start_servers(job)
+        hands = [Hand(job, i).join() for i in range(2)]
+        all_push(1, *hands)
+        hands[1].leave()
+        book = next(tmp_path.rglob("trainers"))
+        until(lambda: "\ndone 1 " in book.read_text())
+        job.processes[0].kill()
+        whole = book.read_bytes()
+        done = whole.index(b"done 1 ")
+        for at in (0, 3, whole.index(b"\n"), done, done + 5, done + 8, len(whole) - 3, len(whole) - 1):
+            book.write_bytes(whole[:at] + bytes([whole[at] ^ 2]) + whole[at + 1:])
+            job.processes[0].close()
+            job.processes[0] = server = job.start("server", 0, *OPTIONS)
+            job.processes.pop()
+            assert server.end(20) == 1, (at, server.output())
+            assert "trainers' is damaged" in server.output() and "remove it" in server.output(), server.output()
+        book.unlink()
+        start_again(job, 0)
+        for hand in hands:
+            hand.join().push(2, 1.0)
+        for hand in hands:
+            hand.values(2)
+            hand.leave()
         job.end(10)
 
 
@@ -279,7 +327,8 @@ def test_a_job_whose_trainers_were_all_lost_is_started_again(tmp_path, mode):
         Hand(job, 0).join(), Hand(job, 1).join()
         job.processes[0].kill()
         book = next(tmp_path.glob("*/trainers"))
-        book.write_text("".join(f"lost {line.split(maxsplit=1)[1]}\n" for line in book.read_text().splitlines()))
+        words = [line.split(" =")[0].split(maxsplit=1)[1] for line in book.read_text().splitlines()]
+        book.write_text("".join(ps.book_line(f"lost {each}") for each in words))
         start_again(job, 0, 1, [*OPTIONS, *mode])
         hands = [Hand(job, 0, incarnation=77).join(), Hand(job, 1, incarnation=78).join()]
         all_push(1, *hands)

@@ -389,7 +389,7 @@ def test_the_first_server_ends_when_all_have_left(tmp_path):
         hands = step_then_kill(job)
         cut_end(tmp_path, job.endpoints[0])
         book = tmp_path / job.endpoints[0].replace(":", "_") / "trainers"
-        book.write_text(book.read_text() + "".join(f"{how} {hand.id} {hand.incarnation:016x}\n"
+        book.write_text(book.read_text() + "".join(ps.book_line(f"{how} {hand.id} {hand.incarnation:016x} 0")
                                                    for hand, how in zip(hands, ("done", "lost"))))
         for hand in hands:
             hand.die()

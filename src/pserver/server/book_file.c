@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crc32c.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "pserver/server/book_private.h"
@@ -41,56 +42,98 @@ static void write_line(struct pd_book *b, const char *line, size_t n)
     book_trouble(b, error);
 }
 
+/* With its checksum behind it. */
+static void write_fields(struct pd_book *b, const char *word, int id, uint64_t incarnation, uint64_t step)
+{
+    char line[96];
+    if (b->file < 0) return;
+    int n = snprintf(line, sizeof line, "%s %d %016llx %llu", word, id, (unsigned long long)incarnation,
+                     (unsigned long long)step);
+    n += snprintf(line + n, sizeof line - (size_t)n, " =%08x\n", pd_crc32c(0, line, (size_t)n));
+    write_line(b, line, (size_t)n);
+}
+
 void pd_book_write(struct pd_book *b, int id)
 {
-    char line[80];
     const struct entry *entry = &b->entries[id];
-    if (b->file < 0) return;
-    int n = snprintf(line, sizeof line, "%s %d %016llx %llu\n", words[entry->state], id,
-                     (unsigned long long)entry->incarnation, (unsigned long long)entry->step);
     pd_durable_begin_book(b->server->durable);
-    write_line(b, line, (size_t)n);
+    write_fields(b, words[entry->state], id, entry->incarnation, entry->step);
     pd_durable_end_book(b->server->durable);
 }
 
-/* The first line: of how many trainers the book is. */
-static void note_number(struct pd_book *b)
+struct line {
+    char word[16];
+    int id;
+    unsigned long long incarnation, step;
+};
+
+/* 0: it is no line of a book. One of an older version has no checksum, and maybe no step. */
+static int read_line(const char *text, int is_old, struct line *out)
 {
-    char line[80];
-    int n = snprintf(line, sizeof line, "of %d %016llx\n", b->server->config.trainers, 0ull);
-    if (b->file >= 0) write_line(b, line, (size_t)n);
+    int end = 0, behind = 0;
+    const char *sum = strstr(text, " =");
+    *out = (struct line){.step = 0};
+    if (sscanf(text, "%15s %d %16llx%n", out->word, &out->id, &out->incarnation, &end) != 3 || out->id < 0)
+        return 0;
+    if (text[end] && text[end] != '=' && sscanf(text + end, " %llu%n", &out->step, &behind) != 1) return 0;
+    if (is_old) return !text[end + behind];
+    unsigned crc;
+    return sum == text + end + behind && strlen(sum) == 10 && sscanf(sum, " =%8x", &crc) == 1 &&
+           crc == pd_crc32c(0, text, (size_t)(sum - text));
 }
 
-/* The last line of each trainer counts; one that was torn is not whole and says nothing. Returns where the
- * whole ones end. *is_other: it is the book of another number of trainers. */
-static off_t read_book(struct pd_book *b, int *is_other)
+static pd_status damaged(const struct pd_book *b, int number)
 {
-    char line[128], word[16], behind;
-    off_t whole = 0;
-    *is_other = 0;
+    return pd_fail(
+        PD_FORMAT,
+        "line %d of '%s' is damaged: it tells which trainers have ended. Bring the file back from a "
+        "copy, or remove it: then this server waits for trainers that have ended before, up to "
+        "FLAGS_rpc_deadline",
+        number, b->path);
+}
+
+static void take_line(struct pd_book *b, const struct line *line, int *is_other)
+{
+    int is_number = strcmp(line->word, "of") == 0, n = b->server->config.trainers;
+    *is_other |= is_number ? line->id != n : line->id >= n;
+    if (is_number || line->id >= n) return;
+    for (int state = PD_TRAINER_IN; state <= PD_TRAINER_LOST; state++)
+        if (strcmp(line->word, words[state]) == 0)
+            b->entries[line->id] = (struct entry){.incarnation = line->incarnation,
+                                                  .state = (enum pd_trainer_state)state,
+                                                  .left_at = pd_clock_ns(),
+                                                  .is_read = 1,
+                                                  .step = line->step};
+}
+
+/* The last line of the file may be torn: a write that the system did not bring to its end. */
+static int is_torn(const char *text)
+{
+    const char *sum = strstr(text, " =");
+    return !sum || strlen(sum) <= 10;
+}
+
+/* The last line of each trainer counts; one that was torn says nothing. *whole is where the whole ones end.
+ * *is_other: it is the book of another number of trainers. */
+static pd_status read_book(struct pd_book *b, off_t *whole, int *is_other)
+{
+    char text[128];
+    int number = 0, is_old = 0;
     FILE *file = fopen(b->path, "re");
-    while (file && fgets(line, sizeof line, file)) {
-        int id, end;
-        unsigned long long incarnation, step = 0;
-        if (!strchr(line, '\n')) continue;
-        whole = ftello(file);
-        if (sscanf(line, "%15s %d %16llx%n", word, &id, &incarnation, &end) != 3 || id < 0) continue;
-        int is_number = strcmp(word, "of") == 0;
-        *is_other |= is_number ? id != b->server->config.trainers : id >= b->server->config.trainers;
-        if (is_number || id >= b->server->config.trainers) continue;
-        /* Those who are in have no step, nor had others once. */
-        if (line[end] != '\n' && (sscanf(line + end, " %llu%c", &step, &behind) != 2 || behind != '\n'))
-            continue;
-        for (int state = PD_TRAINER_IN; state <= PD_TRAINER_LOST; state++)
-            if (strcmp(word, words[state]) == 0)
-                b->entries[id] = (struct entry){.incarnation = incarnation,
-                                                .state = (enum pd_trainer_state)state,
-                                                .left_at = pd_clock_ns(),
-                                                .is_read = 1,
-                                                .step = step};
+    pd_status status = PD_OK;
+    while (file && status == PD_OK && fgets(text, sizeof text, file)) {
+        struct line line;
+        char *end = strchr(text, '\n');
+        if (!end && feof(file) && is_torn(text)) break;
+        if (end) *end = 0;
+        if (!number++) is_old = end && !strstr(text, " =");
+        if (!end || !read_line(text, is_old, &line)) status = damaged(b, number);
+        if (status != PD_OK) break;
+        *whole = ftello(file);
+        take_line(b, &line, is_other);
     }
     if (file) fclose(file);
-    return whole;
+    return status;
 }
 
 /* A trainer has ended, or is lost, and will not come back: has this server all that it was told it had? Where
@@ -189,7 +232,8 @@ pd_status pd_book_open(struct pd_book *b, const struct pd_durable_config *config
     }
     b->path = path.at;
     b->syncs = strcmp(config->log, "fsync") == 0;
-    off_t whole = config->is_fresh ? 0 : read_book(b, &is_other);
+    off_t whole = 0;
+    if (!config->is_fresh) PD_TRY(read_book(b, &whole, &is_other));
     for (int t = 0; t < n; t++) {
         known += b->entries[t].is_read;
         gone += is_gone(&b->entries[t]);
@@ -210,7 +254,7 @@ pd_status pd_book_open(struct pd_book *b, const struct pd_durable_config *config
     b->is_old = known > 0 && !is_new;
     b->file = open(b->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (b->file < 0 || ftruncate(b->file, is_new ? 0 : whole) != 0) book_trouble(b, errno);
-    if (is_new || !whole) note_number(b);
+    if (is_new || !whole) write_fields(b, "of", n, 0, 0);
     if (is_over && !is_new) b->over_at = pd_clock_ns();
     return PD_OK;
 }
