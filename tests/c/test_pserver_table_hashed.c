@@ -331,7 +331,7 @@ static void test_expiry(void **state)
     struct pd_table *t = hashed(&s, "\texpires=10");
     ok(t->kind->pull(t, 1, (int64_t[]){7}, before));
     push(t, 1, (int64_t[]){7}, 1);
-    for (int step = 0; step < 10; step++)
+    for (int step = 0; step < 9; step++)
         push(t, 1, (int64_t[]){8}, 1);
     ok(t->kind->pull(t, 1, (int64_t[]){7}, now));
     assert_true(before[0] != now[0]);
@@ -340,6 +340,17 @@ static void test_expiry(void **state)
     assert_memory_equal(before, now, sizeof now);
     push(t, 1, (int64_t[]){8}, 1); /* its room is given back */
     assert_int_equal(pd_table_rows(t), 1);
+    /* An update finds what a lookup before it found, at each distance. */
+    for (int away = 8; away < 13; away++) {
+        float gone[WIDTH], last[WIDTH];
+        push(t, 1, (int64_t[]){9}, 1);
+        for (int step = 0; step < away; step++)
+            push(t, 1, (int64_t[]){8}, 1);
+        ok(t->kind->pull(t, 1, (int64_t[]){9}, last));
+        push(t, 1, (int64_t[]){9}, 0); /* a gradient of zero: what there is stays */
+        ok(t->kind->pull(t, 1, (int64_t[]){9}, gone));
+        assert_memory_equal(last, gone, sizeof gone);
+    }
     close_site(&s, t);
 }
 

@@ -260,7 +260,8 @@ def test_the_launcher_is_killed(tmp_path):
         job.wait_for(*ALL)
         job.process.kill()
         job.wait_until_gone()
-        until(lambda: "the launcher was killed; ending the job" in job.said())
+        until(lambda: "the job was ended, because its launcher was killed, after" in job.said())
+        assert "the launcher was killed; ending the job" in job.said() and "has ended well" not in job.said()
 
 
 def test_the_engine_is_killed(tmp_path):

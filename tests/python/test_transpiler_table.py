@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import ps_simulation
 import pytest
@@ -81,6 +83,21 @@ def test_a_distributed_table_is_not_for_loops(programs):  # noqa: F811
     fluid.optimizer.SGD(0.1).minimize(loss)
     with pytest.raises(ValueError, match="inside a loop.*'t'"):
         fluid.DistributeTranspiler().transpile(0, pservers=SERVERS, trainers=2)
+
+
+def test_a_distributed_table_with_another_optimizer(programs):  # noqa: F811
+    """Those that do not go row by row leave it to plain SGD, and say so; the others say nothing."""
+    ids = layers.data(name="ids", shape=[1], dtype="int64")
+    rows = layers.embedding(ids, [100, 4], is_sparse=True, is_distributed=True, param_attr="t")
+    loss = layers.mean(layers.fc(rows, 1))
+    with pytest.warns(UserWarning, match="table 't' is trained by plain SGD: LambOptimizer does not go row by row.*adam"):
+        fluid.optimizer.LambOptimizer(0.1).minimize(loss)
+    assert [op.type for op in programs[0].global_block().ops if op.input("Param") == ["t"]] == ["sgd"]
+    with fluid.program_guard(fluid.Program(), fluid.Program()), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ids = layers.data(name="ids", shape=[1], dtype="int64")
+        rows = layers.embedding(ids, [100, 4], is_sparse=True, is_distributed=True, param_attr="t")
+        fluid.optimizer.Adagrad(0.1).minimize(layers.mean(rows))
 
 
 def test_ids_beyond_a_distributed_table(programs):  # noqa: F811

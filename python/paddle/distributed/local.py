@@ -37,6 +37,7 @@ class Engine:
     all: list[Running] = field(default_factory=list)
     failed: list[Running] = field(default_factory=list)  # those that failed by themselves, for good, in the order of their ends
     user_signal: int = 0  # by which the user ended the job
+    is_orphan: bool = False  # the launcher was killed
     stopping: bool = False
     killed: bool = False
     finishing_at: float | None = None  # when all workers had ended
@@ -67,6 +68,7 @@ class Engine:
                 if handle == lifeline:
                     waits.unregister(lifeline)
                     say("the launcher was killed; ending the job")
+                    self.is_orphan = True
                     self.stop(signal.SIGTERM)
                 else:
                     for number in here.recv(4096):
@@ -78,7 +80,7 @@ class Engine:
         self.follower.show(all_of_it=True)
         if self.words and self.finishing_at is not None:
             write(self.words[1])
-        summary.tell(self.all, self.failed, self.left, self.user_signal, self.began)
+        summary.tell(self.all, self.failed, self.left, self.user_signal, self.is_orphan, self.began)
         return summary.status(self.all, self.failed, self.user_signal)
 
     def _patience(self) -> float | None:

@@ -46,7 +46,7 @@ class Process:
         """The process as a command of the shell, with all that differs from `inherited`. The file `secret` exists in a run only;
         here the variable of that name stands in its place."""
         words = ["env", *(f"-u {name}" for name in self.taken if name in inherited)]
-        words += [f"{name}=" + ('"$secret"' if secret and value == secret else shlex.quote(value))
+        words += [f"{shlex.quote(name)}=" + ('"$secret"' if secret and value == secret else shlex.quote(value))
                   for name, value in sorted(self.given.items()) if inherited.get(name) != value]
         rest = shlex.join(self.command) + (f" > {shlex.quote(self.log)} 2>&1" if self.log else "")
         return f"# {self.name} on {self.endpoint.host}\n" + " \\\n    ".join([*words, rest]) + " &"
@@ -117,6 +117,6 @@ def script(job: Job, processes: list[Process], inherited: Mapping[str, str]) -> 
     if job.log_dir:
         parts.append(f"mkdir -p {shlex.quote(job.log_dir)}")
     if job.secret.file:
-        parts.append('secret=$(mktemp) && openssl rand -hex 32 > "$secret"')
+        parts.append('secret=$(mktemp) && openssl rand -hex 32 > "$secret" && trap \'rm -f "$secret"\' EXIT')
     parts += [process.lines(inherited, job.secret.file) for process in processes]
     return "\n".join([*parts, "wait"]) + "\n"

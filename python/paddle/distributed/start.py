@@ -149,6 +149,8 @@ def _command(settings: dict[str, Any], words: Sequence[str]) -> tuple[str, ...]:
     script, *arguments = words
     if settings["no_python"]:
         program = shutil.which(script)
+        if not program and os.path.isfile(script):
+            raise Usage(f"{script!r} is no program that PATH leads to: give its path, './{script}', and make it executable.")
         if not program:
             raise Usage(f"there is no program {script!r}.{_near_file(script)}")
         return (os.path.abspath(program), *arguments)

@@ -78,7 +78,8 @@ def status(all_of_them: Sequence[Running], failed: Sequence[Running], user_signa
     return first.status if first.status > 0 else 128 - first.status
 
 
-def tell(all_of_them: Sequence[Running], failed: Sequence[Running], left: Sequence[str], user_signal: int, began: float) -> None:
+def tell(all_of_them: Sequence[Running], failed: Sequence[Running], left: Sequence[str], user_signal: int, is_orphan: bool,
+         began: float) -> None:
     """Who ended how, how long it took, where the logs are, and the last lines of the one that failed first."""
     rows = []
     for each in all_of_them:
@@ -86,7 +87,12 @@ def tell(all_of_them: Sequence[Running], failed: Sequence[Running], left: Sequen
         peak = f"{each.peak / 1024:.0f} MB" if each.peak else ""
         rows.append([each.name, where, each.told(), span(each.seconds), peak, each.process.log])
     first = cause(all_of_them, failed)
-    what = "was ended by the user" if user_signal else red("has failed") if first else "has ended well"
+    if user_signal:
+        what = "was ended by the user"
+    elif is_orphan:
+        what = red("was ended, because its launcher was killed,")
+    else:
+        what = red("has failed") if first else "has ended well"
     say(f"the job {what} after {span(time.monotonic() - began)}\n{table(rows)}")
     if left:
         say(f"killed what was left behind: {', '.join(left)}")

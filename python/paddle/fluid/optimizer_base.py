@@ -5,6 +5,7 @@ An update rule is a subclass that says which state it keeps and which op it adds
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Iterable
 
 from paddle.fluid import framework, suggest, unique_name
@@ -266,6 +267,9 @@ class Optimizer(Shown):
         param, grad = table[0]
         if self.type != "sgd" and self.type in TABLE_RULES:
             return [pair for pair in params_grads if pair[0].name != name], (param, grad), []
+        if self.type != "sgd":
+            warnings.warn(f"The distributed table '{name}' is trained by plain SGD: {type(self).__name__} does not go row by row. "
+                          f"Optimizers that do: {', '.join(sorted(TABLE_RULES))}.", stacklevel=4)
         with param.block.program._optimized_guard([param, grad]), name_scope("optimizer"):
             self._create_global_learning_rate()
             op = program.global_block().append_op(

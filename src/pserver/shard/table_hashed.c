@@ -166,7 +166,7 @@ static pd_status update_others(struct hashed *h)
     int n = 0;
     for (int64_t k = 0; k < numbers; k++) {
         struct pd_row *row = pd_row_store_at(h->store, k);
-        if (row && row->count && row->step != (uint32_t)h->clock) rows[n++] = row;
+        if (row && row->count && row->step != (uint32_t)pd_hashed_now(h)) rows[n++] = row;
         if (n < PD_HASHED_BATCH && (k + 1 < numbers || !n)) continue;
         PD_TRY(run_rule(h, n, rows, 0, NULL, NULL));
         n = 0;
@@ -198,7 +198,6 @@ static pd_status update_rows(struct pd_table *table, int is_given, int64_t n, co
     struct hashed *h = (struct hashed *)table;
     struct pd_rows_groups g = {0};
     void *none;
-    if (is_given) h->clock++;
     if (n) PD_TRY(group(h, n, ids, &g));
     for (int64_t at = 0; at < g.n; at += PD_HASHED_BATCH)
         PD_TRY(update_batch(h, &g, at, g.n - at < PD_HASHED_BATCH ? (int)(g.n - at) : PD_HASHED_BATCH, grad));
@@ -208,6 +207,7 @@ static pd_status update_rows(struct pd_table *table, int is_given, int64_t n, co
         PD_TRY(pd_rule_gather(h->rule, 0, k, &none));
     PD_TRY(pd_rule_gathered(h->rule, is_given, 0, NULL, NULL, 1));
     pd_hashed_sweep(h, g.n);
+    h->clock += is_given != 0;
     return PD_OK;
 }
 

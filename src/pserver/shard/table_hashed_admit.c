@@ -17,13 +17,13 @@ static pd_status begin(struct hashed *h, struct pd_row *row, int64_t id)
 static void touch(const struct hashed *h, struct pd_row *row)
 {
     if (row->count < PD_ROW_FREE - 1) row->count++;
-    row->step = (uint32_t)h->clock;
+    row->step = (uint32_t)pd_hashed_now(h);
 }
 
 /* Each time that it comes it has another chance. */
 static int has_luck(const struct hashed *h, int64_t id)
 {
-    uint64_t drawn = pd_rng_mix(pd_rng_mix(pd_row_start_seed(h->start) + (uint64_t)id) + h->clock);
+    uint64_t drawn = pd_rng_mix(pd_rng_mix(pd_row_start_seed(h->start) + (uint64_t)id) + pd_hashed_now(h));
     return (double)(drawn >> 11) * 0x1p-53 < h->options.chance;
 }
 
@@ -84,7 +84,7 @@ enum { AGES = 4096, SPREAD = 4096 };
 
 static uint32_t age_of(const struct hashed *h, const struct pd_row *row)
 {
-    uint32_t age = (uint32_t)h->clock - row->step;
+    uint32_t age = (uint32_t)pd_hashed_now(h) - row->step;
     return age < AGES ? age : AGES - 1;
 }
 

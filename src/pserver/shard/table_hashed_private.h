@@ -21,7 +21,7 @@ struct hashed {
     int columns;
     int64_t width;
     float *begin;     /* what the states of a new row are, by column; the parameter's is not used */
-    uint64_t clock;   /* updates so far */
+    uint64_t clock;   /* updates that are over */
     int64_t swept[2]; /* how far the search for what has expired is: in the store, among those that wait */
     void *groups;     /* memory for pd_rows_group */
     size_t groups_size;
@@ -34,9 +34,15 @@ struct hashed {
     } head;
 };
 
+/* The update under way or, for a lookup, the next one: both find the same rows. */
+static inline uint64_t pd_hashed_now(const struct hashed *h)
+{
+    return h->clock + 1;
+}
+
 static inline int pd_hashed_is_expired(const struct hashed *h, const struct pd_row *row)
 {
-    return h->options.expires && (uint32_t)h->clock - row->step > (uint64_t)h->options.expires;
+    return h->options.expires && (uint32_t)pd_hashed_now(h) - row->step > (uint64_t)h->options.expires;
 }
 
 /* A row whose numbers are not set yet: memory was short when it was made. */

@@ -133,7 +133,7 @@ def table_settings(graph, servers: int) -> list[str]:
     """Which ids have a row, as a server is told."""
     settings = dict(_table_of(graph).table_settings or {})
     if "most" in settings:
-        settings["most"] = str(-(-int(settings["most"]) // servers))
+        settings["most"] = str(max(int(settings["most"]) // servers, 1))
     if table_height(graph):
         settings["height"] = str(table_height(graph))
     return [f"{key}={value}" for key, value in settings.items()]
