@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from cluster import until
+from cluster import free_ports, give_back, until
 
 STUB = Path(__file__).parent / "jobs" / "launched.py"
 PADDLE = Path(sys.executable).parent / "paddle"
@@ -27,6 +27,13 @@ def environment(**more: str) -> dict[str, str]:
     """That of a user's shell, without what a job or a test run sets."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith(IDENTITY)}
     return {**plain, **more}
+
+
+def own_servers(n: int = 2) -> str:
+    """Servers on ports that no other test has: with folders a job looks for no others."""
+    ports = free_ports(n)
+    give_back(ports)
+    return "--servers=" + ",".join(f"127.0.0.1:{port}" for port in ports)
 
 
 def is_alive(pid: int) -> bool:

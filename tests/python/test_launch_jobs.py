@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster import free_ports, give_back, until
-from launcher import STUB, Launcher, is_alive
+from cluster import until
+from launcher import STUB, Launcher, is_alive, own_servers
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = STUB.with_name("launched_job.py")
@@ -81,7 +81,7 @@ def test_examples(tmp_path, script, words):
 
 def test_a_killed_server_is_started_again(tmp_path, undisturbed):
     """With its log it has lost nothing: the parameters are those of a job that nobody disturbed."""
-    with start(tmp_path, "--restart=servers", FLAGS_ps_dir=str(tmp_path / "state"), FLAGS_ps_log="write") as job:
+    with start(tmp_path, "--restart=servers", own_servers(), FLAGS_ps_dir=str(tmp_path / "state"), FLAGS_ps_log="write") as job:
         until_half(job)
         os.kill(job.pid("server-1"), signal.SIGKILL)
         job.go()
@@ -127,9 +127,7 @@ def test_the_others_go_on_without_a_worker(tmp_path):
 
 def test_a_job_that_was_ended_goes_on(tmp_path, undisturbed):
     """SIGTERM: servers write their snapshots. The same command goes on from them."""
-    first = free_ports(2)
-    give_back(first)
-    options = (f"--servers=127.0.0.1:{first[0]},127.0.0.1:{first[1]}",)
+    options = (own_servers(),)
     env = {"FLAGS_ps_dir": str(tmp_path / "state"), "FLAGS_ps_log": "write"}
     with start(tmp_path, *options, **env) as job:
         until_half(job)

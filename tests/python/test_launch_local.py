@@ -11,7 +11,7 @@ import time
 
 import pytest
 from cluster import until
-from launcher import STUB, Launcher, environment, is_alive, run
+from launcher import STUB, Launcher, environment, is_alive, own_servers, run
 
 TWO = ("--server_num=2", "--worker_num=2")
 ALL = ("server-0", "server-1", "worker-0", "worker-1")
@@ -120,7 +120,7 @@ def test_a_worker_is_started_again(tmp_path):
 
 def test_a_server_is_started_again(tmp_path):
     """On its own port, which nobody could take meanwhile."""
-    with Launcher(tmp_path, "--restart=servers", *TWO, env={"FLAGS_ps_dir": str(tmp_path)}) as job:
+    with Launcher(tmp_path, "--restart=servers", *TWO, own_servers(), env={"FLAGS_ps_dir": str(tmp_path)}) as job:
         job.wait_for(*ALL)
         before = job.facts("server-1")
         (tmp_path / "server-1.json").unlink()
@@ -133,7 +133,7 @@ def test_a_server_is_started_again(tmp_path):
 
 
 def test_it_is_not_started_again_for_ever(tmp_path):
-    job = run(tmp_path, "--restart=all", "--max_restarts=2", "--env", f"FLAGS_ps_dir={tmp_path}", *TWO, stub=["worker-0=exit:5"])
+    job = run(tmp_path, "--restart=all", "--max_restarts=2", "--env", f"FLAGS_ps_dir={tmp_path}", *TWO, own_servers(), stub=["worker-0=exit:5"])
     assert job.status == 5 and (tmp_path / "worker-0.starts").read_text().count("\n") == 3
     assert "(2 of 2)" in job.said() and "(3 of" not in job.said()
 
