@@ -133,7 +133,8 @@ def test_a_server_is_started_again(tmp_path):
 
 
 def test_it_is_not_started_again_for_ever(tmp_path):
-    job = run(tmp_path, "--restart=all", "--max_restarts=2", "--env", f"FLAGS_ps_dir={tmp_path}", *TWO, own_servers(), stub=["worker-0=exit:5"])
+    job = run(tmp_path, "--restart=all", "--max_restarts=2", "--env", f"FLAGS_ps_dir={tmp_path}", *TWO, own_servers(),
+              stub=["worker-0=exit:5"])
     assert job.status == 5 and (tmp_path / "worker-0.starts").read_text().count("\n") == 3
     assert "(2 of 2)" in job.said() and "(3 of" not in job.said()
 

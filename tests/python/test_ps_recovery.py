@@ -117,7 +117,8 @@ def test_without_a_log_nothing_is_written_before_it_serves(tmp_path):
 @MODES
 def test_snapshots_by_steps(tmp_path, mode):
     """Without a log: what a job goes on from when it is killed."""
-    env = {"FLAGS_ps_dir": str(tmp_path), "FLAGS_ps_snapshot_steps": "5", "FLAGS_ps_on_trainer_loss": "wait", "FLAGS_ps_reconnect": "200"}
+    env = {"FLAGS_ps_dir": str(tmp_path), "FLAGS_ps_snapshot_steps": "5", "FLAGS_ps_on_trainer_loss": "wait",
+           "FLAGS_ps_reconnect": "200"}
     with Job(1, 1, env=env) as job:
         server = start(job, *mode)
         trainer = Hand(job, 0, 1).join()
