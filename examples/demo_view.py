@@ -7,9 +7,9 @@ import shutil
 import sys
 import time
 
-WIDTH = 76
+WIDTH = 86
 GREEN, YELLOW, GREY = "32", "33", "90"
-COLORS = {"starting": YELLOW, "serving": GREEN, "training": GREEN, "done": GREY}
+COLORS = {"starting": YELLOW, "serving": GREEN, "training": GREEN, "testing": GREEN, "done": GREY}
 
 
 def megabytes(count: int) -> str:
@@ -24,14 +24,13 @@ class Lines:
 
     def show(self, members: list, done: float, left: str, last: bool = False) -> None:
         now = time.monotonic()
-        trainers = [member for member in members if len(member.records) > (0 if last else 1)]
-        if not trainers or (now < self.next and not last):
+        workers = [member for member in members if len(member.records) > (0 if last else 1)]
+        if not workers or (now < self.next and not last):
             return
         self.next = now + 2.0
-        step = min(member.step for member in trainers)
-        speed = sum(member.speed for member in trainers)
-        loss = sum(member.loss for member in trainers) / len(trainers)
-        text = f"step {step:>7,}  {speed:>9,.0f} samples/s  loss {loss:.4f}  {left}"
+        samples, speed = (sum(getattr(member, name) for member in workers) for name in ("samples", "speed"))
+        loss, auc = (sum(member.last(name) for member in workers) / len(workers) for name in ("loss", "AUC"))
+        text = f"{samples:>9,} samples  {speed:>9,.0f} samples/s  loss {loss:.4f}  AUC {auc:.4f}  {left}"
         print(text.rstrip(), file=self.stream, flush=True)
 
 
@@ -48,7 +47,7 @@ class Table:
         self.next = now + 0.1
         cells = round(40 * min(done, 1.0))
         rows = [f"\033[{GREEN}m{'█' * cells}\033[0m{'░' * (40 - cells)}  {left}",
-                f"{'':<12}{'state':<10}{'step':>9}{'samples/s':>12}{'loss':>10}{'memory':>11}{'CPU':>8}"]
+                f"{'':<12}{'state':<10}{'samples':>11}{'samples/s':>12}{'loss':>10}{'AUC':>9}{'memory':>11}{'CPU':>8}"]
         rows += [self.row(member) for member in members]
         up = f"\033[{self.height}A" if self.height else ""
         self.height = len(rows)
@@ -56,7 +55,9 @@ class Table:
 
     def row(self, member) -> str:
         state = f"\033[{COLORS.get(member.state, YELLOW)}m{member.state:<10}\033[0m"
-        facts = f"{member.step:>9,}{member.speed:>12,.0f}{member.loss:>10.4f}" if member.records else " " * 31
+        facts = " " * 42
+        if member.records:
+            facts = f"{member.samples:>11,}{member.speed:>12,.0f}{member.last('loss'):>10.4f}{member.last('AUC'):>9.4f}"
         cpu = f"{100 * member.cpu:.0f} %" if member.state != "done" else ""
         return f"{member.name:<12}{state}{facts}{megabytes(member.memory):>11}{cpu:>8}"
 

@@ -136,8 +136,8 @@ class Canvas:
                 + chunk(b"IEND", b""))
 
 
-def draw(curves: Sequence[Curve], title="", x_label="", y_label="", width=960, height=540) -> Canvas:
-    """Draws curves over axes that fit all of them."""
+def draw(curves: Sequence[Curve], title="", x_label="", y_label="", width=960, height=540, legend=0.0) -> Canvas:
+    """Draws curves over axes that fit all of them; their names stand at the right, so far down (0 to 1)."""
     canvas = Canvas(width, height)
     left, top, right, bottom = 90, 48, width - 24, height - 64
     x_low, x_high = limits(np.concatenate([np.asarray(curve.x, float) for curve in curves]))
@@ -168,7 +168,7 @@ def draw(curves: Sequence[Curve], title="", x_label="", y_label="", width=960, h
         x, y = np.asarray(curve.x, float)[good], np.asarray(curve.y, float)[good]
         if len(x):
             canvas.line(to_x(x), to_y(y), curve.color, curve.width, (left, top, right, bottom))
-    place = top + 14
+    place = top + 14 + round(legend * (bottom - top))
     start = right - 12 - 12 * max((len(curve.name) for curve in curves), default=0)
     for curve in (curve for curve in curves if curve.name):
         canvas.box(start - 30, place - 1, start - 8, place + 2, curve.color)

@@ -1,41 +1,35 @@
-"""Click prediction by a wide linear part and a deep part, added: wide & deep.
+"""Click prediction by wide & deep: a linear part with a weight for each id, and a deep part over rows of ids, added.
 
-    python examples/wide_deep.py                       # made-up clicks
-    python examples/wide_deep.py --data train.txt      # Criteo's file
+    python examples/wide_deep.py                      # in one process, on made-up clicks
+    python -u examples/wide_deep.py --is_cloud=1      # a server or a worker of a job: examples/ctr_dnn/README.md
 """
 
-import click_training
+import sys
+from pathlib import Path
+
 import paddle.fluid as fluid
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "ctr_dnn"))
+import network_conf as conf
+import train
 
 layers = fluid.layers
 
 
-def pooled(slot, rows, width, table):
-    found = layers.embedding(input=slot, size=[rows, width], is_sparse=True,
-                             param_attr=fluid.ParamAttr(name=table))
-    return layers.sequence_pool(input=found, pool_type="sum")
-
-
 def network(options):
-    dense, slots, label = click_training.inputs()
+    dense, slots, label = conf.inputs()
 
-    wide = layers.sums([pooled(slot, options.rows, 1, "wide_table") for slot in slots])
-    wide = wide + layers.fc(input=dense, size=1)
-    deep = layers.concat([pooled(slot, options.rows, options.width, "deep_table") for slot in slots]
-                         + [dense], axis=1)
-    for size in (75, 50, 25):
+    weights = conf.table("wide_table", scale=0.01)
+    wide = layers.sums([conf.pooled(slot, [options.rows, 1], weights) for slot in slots]) + layers.fc(input=dense, size=1)
+
+    factors = conf.table("deep_table")
+    deep = layers.concat([*(conf.pooled(slot, [options.rows, options.width], factors) for slot in slots), dense], axis=1)
+    for size in (256, 128, 64):
         deep = layers.fc(input=deep, size=size, act="relu")
-    deep = layers.fc(input=deep, size=1)
+    odds = wide + layers.fc(input=deep, size=1)
 
-    prediction = layers.sigmoid(wide + deep)
-    loss = layers.mean(layers.log_loss(input=prediction, label=layers.cast(label, "float32")))
-    both = layers.concat([1.0 - prediction, prediction], axis=1)
-    auc, batch_auc, _ = layers.auc(input=both, label=label)
-    return [dense, *slots, label], loss, auc
+    return conf.Net([dense, *slots, label], label, conf.click_loss(odds, label), conf.two_columns(odds))
 
 
 if __name__ == "__main__":
-    options = click_training.arguments(__doc__, rate=0.05)
-    feeds, loss, auc = network(options)
-    click_training.train(options, fluid.optimizer.Adagrad(learning_rate=options.rate), feeds,
-                         {"loss": loss, "AUC": auc})
+    train.main(__doc__, train.Model(network), rate=0.02, optimizer="adagrad")

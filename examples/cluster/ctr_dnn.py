@@ -1,4 +1,4 @@
-"""Click prediction on a cluster: the net of examples/ctr_dnn.py, its table of ids spread over the servers.
+"""Click prediction on a cluster: the net of examples/ctr_dnn with a DistributeTranspiler, its table of ids spread over the servers.
 
 Two servers and two trainers on one machine, all of them by one command (docs/LAUNCH.md):
 
@@ -12,7 +12,8 @@ Or each by itself, in any order:
     TRAINING_ROLE=TRAINER PADDLE_TRAINER_ID=0 python examples/cluster/ctr_dnn.py &
     TRAINING_ROLE=TRAINER PADDLE_TRAINER_ID=1 python examples/cluster/ctr_dnn.py
 
-job.py says what the variables mean. Without --data each trainer makes up clicks of its own.
+job.py says what the variables mean. Without --data each trainer makes up clicks of its own. examples/ctr_dnn does the same with
+Fleet, and reads its samples in the engine.
 """
 
 import sys
@@ -22,27 +23,39 @@ import job
 import paddle
 import paddle.fluid as fluid
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import clicks
-from ctr_dnn import network  # that of examples/ctr_dnn.py
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ctr_dnn"))
+import generate
+import reader
+from network_conf import network  # that of examples/ctr_dnn
+
+
+def made_up(options, seed):
+    """A reader of made-up samples."""
+
+    def samples():
+        for dense, ids, label in generate.batches(options.samples, options.rows, seed):
+            yield from zip(dense, *(ids[:, slot, None] for slot in range(generate.SLOTS)), label[:, None])
+
+    return samples
 
 
 def main(options):
     this = job.from_environment()
-    feeds, loss, _, auc = network(options)
-    fluid.optimizer.Adam(learning_rate=options.rate, lazy_mode=True).minimize(loss)
+    net = network(options)
+    auc = fluid.layers.auc(net.prediction, net.label)[0]
+    fluid.optimizer.Adam(learning_rate=options.rate, lazy_mode=True).minimize(net.loss)
     t = this.transpile()  # a server ends here
 
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fluid.default_startup_program())
-    feeder = fluid.DataFeeder(feed_list=feeds, place=fluid.CPUPlace())
+    feeder = fluid.DataFeeder(feed_list=net.inputs, place=fluid.CPUPlace())
     if options.data:
-        samples = this.share(clicks.criteo(options.data, options.rows))
+        samples = this.share(reader.criteo(options.data, options.rows))
     else:
-        samples = clicks.made_up(options.samples, options.rows, seed=1 + this.trainer_id)
+        samples = made_up(options, seed=1 + this.trainer_id)
     progress = job.Progress(this, options)
     for batch in progress.over(paddle.batch(samples, options.batch_size)):
-        loss_now, auc_now = exe.run(t.get_trainer_program(), feed=feeder.feed(batch), fetch_list=[loss, auc])
+        loss_now, auc_now = exe.run(t.get_trainer_program(), feed=feeder.feed(batch), fetch_list=[net.loss, auc])
         progress.note(len(batch), loss=loss_now.item(), AUC=auc_now.item())
 
 

@@ -16,6 +16,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
+sys.path.insert(0, str(EXAMPLES))
+from demo_members import children, find_members  # noqa: E402
 
 
 def run(tmp_path, name, *words, **env):
@@ -66,24 +68,6 @@ def test_recommender_system(tmp_path):
     assert "inferred" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["ctr_dnn.py", "wide_deep.py"])
-def test_clicks(tmp_path, name):
-    done = run(tmp_path, name, "--steps", 15, "--every", 1, "--rows", 10001, "--batch-size", 500,
-               "--model", "out")
-    assert_falls(losses(done))
-    assert list((tmp_path / "out").iterdir())
-
-
-def test_criteo_lines(tmp_path):
-    """A file in Criteo's layout with empty fields."""
-    tokens = "\t".join(f"{number:08x}" for number in range(25))
-    lines = [f"{label}\t1\t\t{label}" + "\t5" * 10 + f"\t{tokens}\t" for label in (0, 1)] * 50
-    (tmp_path / "train.txt").write_text("\n".join(lines) + "\n")
-    done = run(tmp_path, "ctr_dnn.py", "--data", "train.txt", "--rows", 1001, "--batch-size", 10,
-               "--every", 1, "--passes", 3)
-    assert_falls(losses(done))
-
-
 def read_png(path):
     """Width, height and pixels of a PNG file as plot.py writes it, checksums checked."""
     data = path.read_bytes()
@@ -102,17 +86,16 @@ def read_png(path):
     return rows[:, 1:].reshape(height, width, 3)
 
 
-@pytest.mark.parametrize("words", [("--model", "digits", "--steps", 40), ("--seconds", 1.5),
-                                   ("--steps", 5, "--servers", 1, "--trainers", 3)])
+@pytest.mark.parametrize("words", [("--samples", 30000), ("--model", "deepfm", "--servers", 1, "--workers", 3, "--samples", 24000)])
 def test_demo(tmp_path, words):
     """A whole job in one command: falling loss, a plot, nothing left over."""
-    done = run(tmp_path, "demo.py", *words, "--out", "plot.png", PADDLE_DATASET_SYNTHETIC="",
-               TMPDIR=str(tmp_path))
+    done = run(tmp_path, "demo.py", *words, "--batch_size", 250, "--out", "plot.png", TMPDIR=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "\r" not in done.stdout and "\033" not in done.stdout and not done.stderr
-    found = re.search(r"Loss ([\d.]+) -> ([\d.]+) in \d+ steps, ([\d,]+) samples/s", done.stdout)
+    found = re.search(r"Loss ([\d.]+) -> ([\d.]+) over [\d,]+ samples, ([\d,]+) samples/s", done.stdout)
     assert float(found.group(2)) < float(found.group(1)) and found.group(3) != "0"
-    assert re.search(r"Peak memory: server 0 [\d,]+ MB, .*trainer 1 [\d,]+ MB", done.stdout)
+    assert 0.45 < float(re.search(r"^AUC ([\d.]+) over [\d,]+ samples that nobody trained on", done.stdout, re.MULTILINE)[1]) < 0.9
+    assert re.search(r"Peak memory: server 0 [\d,]+ MB, .*worker 1 [\d,]+ MB", done.stdout)
     pixels = read_png(tmp_path / "plot.png")
     assert (pixels != 255).any(axis=2).mean() > 0.01  # something is drawn
     assert not list(tmp_path.glob("paddle-demo-*"))  # its logs are gone
@@ -126,8 +109,8 @@ def test_demo_on_a_terminal(tmp_path, no_color):
     except OSError as error:
         pytest.skip(f"this system has no pseudo terminals: {error}")
     env = os.environ | {"NO_COLOR": no_color, "COLUMNS": "120"}
-    process = subprocess.Popen([sys.executable, str(EXAMPLES / "demo.py"), "--steps", "5"], cwd=tmp_path,
-                               stdout=theirs, stderr=subprocess.PIPE, env=env)
+    command = [sys.executable, str(EXAMPLES / "demo.py"), "--samples", "20000", "--batch_size", "250"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=theirs, stderr=subprocess.PIPE, env=env)
     os.close(theirs)
     shown = b""
     try:
@@ -142,37 +125,36 @@ def test_demo_on_a_terminal(tmp_path, no_color):
     text = shown.decode()
     assert "samples/s" in text and "Loss " in text
     assert ("\033[6A" in text) == (not no_color)  # back up over the head of the table and four rows
-    assert ("\033[32mtraining" in text) == (not no_color)
-    assert all(name in text for name in ("server 0", "server 1", "trainer 0", "trainer 1"))
+    assert ("\033[32mserving" in text) == (not no_color)
+    assert all(name in text for name in ("server 0", "server 1", "worker 0", "worker 1"))
 
 
 class RunningDemo:
     """The demo in the middle of its work; `with` waits for the first steps and ends it."""
 
     def __init__(self, tmp_path):
-        command = [sys.executable, str(EXAMPLES / "demo.py"), "--seconds", "600"]
+        command = [sys.executable, str(EXAMPLES / "demo.py"), "--samples", "20000", "--passes", "1000", "--batch_size", "250"]
         self.process = subprocess.Popen(command, cwd=tmp_path, text=True, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, env=os.environ | {"TMPDIR": str(tmp_path)})
 
     def __enter__(self):
         line = ""
-        while not line.startswith("step"):
+        while " samples/s " not in line:
             line = self.process.stdout.readline()
             assert line, self.process.stderr.read()
-        pid = self.process.pid
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        self.children = sorted(map(int, children))  # servers were started first
-        assert len(self.children) == 4
+        self.members = find_members(*children(self.process.pid))
+        assert sorted(self.members) == ["server 0", "server 1", "worker 0", "worker 1"]
         return self
 
     def __exit__(self, *unused):
-        self.process.kill()
+        if self.process.poll() is None:
+            self.process.terminate()
         self.process.communicate()
 
     def end(self):
         """Exit status, both outputs, and which of its processes are still there."""
         out, errors = self.process.communicate(timeout=120)
-        left = [pid for pid in self.children if Path(f"/proc/{pid}").exists()]
+        left = [pid for pid in self.members.values() if Path(f"/proc/{pid}").exists()]
         return self.process.returncode, out, errors, left
 
 
@@ -181,15 +163,18 @@ def test_demo_ends_with_an_interrupt(tmp_path):
         demo.process.send_signal(signal.SIGINT)
         status, out, errors, left = demo.end()
     assert (status, left, errors) == (130, [], "") and out.endswith("Stopped.\n")
+    assert not list(tmp_path.glob("paddle-demo-*"))
 
 
-@pytest.mark.parametrize("which, name", [(1, "server 1"), (2, "trainer 0")])
-def test_demo_names_who_failed(tmp_path, which, name):
+@pytest.mark.parametrize("name", ["server 1", "worker 0"])
+def test_demo_names_who_failed(tmp_path, name):
     with RunningDemo(tmp_path) as demo:
-        os.kill(demo.children[which], signal.SIGKILL)
+        os.kill(demo.members[name], signal.SIGKILL)
         status, _, errors, left = demo.end()
-    assert (status, left) == (1, [])
-    assert errors.startswith(f"{name} was ended by SIGKILL") and "127.0.0.1:" in errors
+    assert (status, left) == (128 + signal.SIGKILL, [])
+    assert f"launch: {name} was killed by SIGKILL" in errors and f"{name} failed first" in errors
+    logs = Path(re.search(r"^The logs are in (.*)\.$", errors, re.MULTILINE)[1])
+    assert (logs / "workerlog.1").exists()
 
 
 class TestPlot:

@@ -15,7 +15,6 @@ import paddle.fluid as fluid
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).parent / "jobs" / "fleet_job.py"
-EXAMPLE = ROOT / "examples" / "fleet" / "ctr_dnn.py"
 
 
 class Job:
@@ -201,18 +200,3 @@ def test_the_guide_as_it_stands(tmp_path):
     done = subprocess.run(["sh", "-ec", commands], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200)
     losses = dict(re.findall(r"worker (\d): loss ([\d.]+)", done.stdout))
     assert set(losses) == {"0", "1"} and max(map(float, losses.values())) < 1, done.stdout + done.stderr
-
-
-def test_the_example(tmp_path):
-    """2 x 2 by its environment, saved by worker 0; then alone."""
-    words = ["--steps", "8", "--every", "1", "--rows", "10001", "--batch-size", "300"]
-    with Job(2, 2, EXAMPLE) as job:
-        job.start_workers("--is_cloud=1", *words, "--model", tmp_path / "model")
-        job.start_servers("--is_cloud=1", *words)
-        job.end()
-        for worker in job.workers:
-            losses = [float(text) for text in re.findall(r"step \d+: loss ([\d.]+)", worker.output())]
-            assert len(losses) == 8 and losses[-1] < losses[0], worker.output()
-    assert (tmp_path / "model" / "SparseFeatFactors").exists()
-    done = subprocess.run([sys.executable, str(EXAMPLE), *words], capture_output=True, text=True, timeout=100, cwd=tmp_path)
-    assert done.returncode == 0 and "step 7: loss" in done.stdout, done.stderr

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle.fluid import compiler, framework, profiler
+from paddle.fluid import compiler, executor_servers, framework, profiler
 from paddle.fluid.dataset import DatasetBase, QueueDataset
 from paddle.fluid.framework import Program, Variable
 from paddle.fluid.progress import Progress
@@ -30,6 +30,7 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
         program = program._program
     if is_test:
         program = executor._made_for(program, "infer_from_dataset", lambda: program.clone(for_test=True))
+        program = executor_servers.with_lookups_on_servers(executor, program, scope or global_scope()) or program
     shown = Shown(fetch_list, fetch_info, print_period, fetch_handler)
     threads = dataset._threads(thread)
     if isinstance(dataset, QueueDataset):

@@ -1,7 +1,8 @@
 """Runs that want what lies on the servers of a job: fetches of rates and states, which servers compute, and
 lookups in tables of Programs that were copied before transpile.
 
-Executor.run comes here when it failed for want of a variable, before anything of the Program has run.
+Executor.run comes here when it failed for want of a variable, before anything of the Program has run; infer_from_dataset before it
+begins.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def run(executor, program: Program, feed, fetches: list, scope, as_numpy: bool):
         if not away and given == fetches:
             return NotImplemented
         return _run_and_fetch(executor, program, feed, fetches, scope, as_numpy, away)
-    changed = _with_lookups_on_servers(executor, program, scope)
+    changed = with_lookups_on_servers(executor, program, scope)
     if changed is None:
         return NotImplemented
     names = [each if isinstance(each, str) else each.name for each in fetches]
@@ -130,7 +131,7 @@ def receive_parameters(executor, program: Program, scope) -> None:
 # ---- lookups ----
 
 
-def _with_lookups_on_servers(executor, program: Program, scope) -> Program | None:
+def with_lookups_on_servers(executor, program: Program, scope) -> Program | None:
     """A copy of the Program whose lookups ask the servers, if it looks up in tables that only they have."""
     tables = {op.input("W")[0] for op in program.global_block().ops if op.type in lookup_table.LOOKUPS}
     lacking = sorted(name for name in tables if io_distributed.is_elsewhere(scope, name))
