@@ -99,8 +99,8 @@ def test_files_of_criteo(tmp_path):
     for name, count in (("day_0", 600), ("day_1", 600), ("test_0", 200)):
         lines = [criteo_line(label, i) for i, label in enumerate(rng.randint(0, 2, count))]
         (tmp_path / name).write_text("".join(lines))
-    said = run(tmp_path, "ctr_dnn/train.py", "--criteo=day_*", "--criteo_test=test_*", "--rows=1001", "--batch_size=50", "--passes=2",
-               "--rate=0.003")
+    said = run(tmp_path, "ctr_dnn/train.py", "--criteo=day_*", "--criteo_test=test_*", "--rows=1001", "--batch_size=50",
+               "--passes=2", "--rate=0.003")
     assert auc(said) > 0.95, said
     done = ended(tmp_path, EXAMPLES / "ctr_dnn" / "reader.py", "--rows", 1001, given=criteo_line(1, 7))
     fields = done.stdout.split()
