@@ -3,7 +3,7 @@
 #   make         build, and install the package into ./.venv
 #   make dev     quick build in build/dev; ./.venv then runs python/paddle straight from this checkout
 #   make scripts install into ./.venv what paddlepaddle 1.8.5 brought along: Pillow, matplotlib, scipy, ...
-#   make demo    train on 2 servers and 2 trainers on this machine, with a live table and a loss plot
+#   make demo    train CTR-DNN on 2 servers and 2 workers on this machine, with a live table, AUC and a plot
 #   make test    every check there is, the layout of C and Python files among them, with one closing line
 #   make soak    the long tests, about two hours: many batches, big tables, all of MNIST, every layout of servers and
 #                trainers, hundreds of faults, five minutes of each fuzz target, random Programs and random jobs for 15 each,
