@@ -46,6 +46,7 @@ soak: install
 
 bench: install
 	$(VENV)/python bench/run.py
+	$(VENV)/python bench/clicks.py
 	$(VENV)/python bench/cluster.py
 	$(VENV)/python bench/exchange.py
 	$(VENV)/python bench/tables.py

@@ -1,10 +1,12 @@
 """One measured process. bench/run.py starts it and talks to it in lines of JSON over stdin and stdout.
 
     python child.py LIBRARY HOW WORK
+    python child.py fluid plain files|reader FOLDER THREADS
 
 LIBRARY is fluid, torch or numpy; HOW is plain, cached, eager or compile. The first line that comes back is
 {"ready": 1, ...} or {"error": text}; WORK "start" runs one step of fit_a_line, answers
-{"first_step": seconds} and ends. Then each line in gets one line out:
+{"first_step": seconds} and ends. "files" trains CTR-DNN on the text files of a folder, "reader" only reads them; a round of theirs
+is one pass or more. Then each line in gets one line out:
 
     {"do": "round", "seconds": s}         runs steps for s seconds     {"steps", "seconds", "loss"}
     {"do": "stream", "batches": n, ...}   see stream()                 {"varied_us", "fixed_us", ...}
@@ -151,12 +153,19 @@ def main():
 
     try:
         begin = time.perf_counter()
-        models, step = build(library, how, work)
+        if work in ("files", "reader"):
+            import models_fluid
+
+            models, step = models_fluid, None
+            clock = models.Files("ctr_dnn" if work == "files" else None, sys.argv[4], int(sys.argv[5]))
+            clock.round(0)
+        else:
+            models, step = build(library, how, work)
+            clock = Clock(step) if step and work != "start" else None
         if work == "start":
             step()
             say(first_step=time.perf_counter() - begin)
             return
-        clock = Clock(step) if step else None
         say(ready=1, seconds=time.perf_counter() - begin)
         for text in sys.stdin:
             request = json.loads(text)

@@ -33,6 +33,7 @@ JOBS = {
     "CTR-DNN 2x2 async": ("ctr_dnn", 2, 2, 1000, 60, 25, 4, "async"),
     "CTR-DNN 2x2 half_async": ("ctr_dnn", 2, 2, 1000, 60, 25, 4, "half_async"),
     "CTR-DNN 2x2 geo": ("ctr_dnn", 2, 2, 1000, 300, 200, 3, "geo"),
+    "skip-gram nce 2x2 async": ("skip_gram", 2, 2, 100, 2000, 400, 3, "async"),
 }
 
 

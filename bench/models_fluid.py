@@ -1,5 +1,8 @@
 """The works in paddle.fluid, for this project's package and for paddlepaddle 1.8.5 alike (Python 3.7 too)."""
 
+import os
+import time
+
 import numpy as np
 import paddle.fluid as fluid
 import works
@@ -61,10 +64,28 @@ def word2vec_sparse():
     return word2vec(is_sparse=True)
 
 
-def ctr_dnn():
+def skip_gram():
+    word = layers.data(name="word", shape=[1], dtype="int64")
+    neighbour = layers.data(name="neighbour", shape=[1], dtype="int64")
+    vector = layers.embedding(input=word, size=[works.VOCABULARY, works.VECTOR], is_sparse=True, param_attr="vectors")
+    vector = layers.reshape(vector, [-1, works.VECTOR])
+    cost = layers.nce(input=vector, label=neighbour, num_total_classes=works.VOCABULARY, num_neg_samples=works.NEGATIVES,
+                      sampler="log_uniform", is_sparse=True, param_attr="contexts", bias_attr="contexts_bias")
+    loss = layers.mean(cost)
+    fluid.optimizer.SGD(learning_rate=0.01).minimize(loss)
+    return loss
+
+
+def click_inputs():
+    """The inputs of CTR-DNN, in the order of a line of a file."""
     dense = layers.data(name="dense", shape=[works.DENSE], dtype="float32")
     slots = [layers.data(name=name, shape=[1], dtype="int64", lod_level=1) for name in works.SLOT_NAMES]
-    label = layers.data(name="label", shape=[1], dtype="int64")
+    return [dense] + slots + [layers.data(name="label", shape=[1], dtype="int64")]
+
+
+def ctr_dnn(optimizer=None):
+    inputs = click_inputs()
+    dense, slots, label = inputs[0], inputs[1:-1], inputs[-1]
     table = fluid.ParamAttr(name="table", initializer=fluid.initializer.Uniform())
     pooled = [
         layers.sequence_pool(
@@ -79,8 +100,16 @@ def ctr_dnn():
     for _ in range(3):
         hidden = layers.fc(input=hidden, size=works.FC, act="relu")
     loss = classify(hidden, 2, label)
-    fluid.optimizer.SGD(learning_rate=0.01).minimize(loss)
+    (optimizer or fluid.optimizer.SGD(learning_rate=0.01)).minimize(loss)
     return loss
+
+
+def ctr_dnn_lazy():
+    return ctr_dnn(fluid.optimizer.Adam(learning_rate=0.001, lazy_mode=True))
+
+
+def ctr_dnn_adam():
+    return ctr_dnn(fluid.optimizer.Adam(learning_rate=0.001))
 
 
 def sequences(is_sparse=True):
@@ -133,6 +162,38 @@ class Step:
 
     def run(self, feed):
         return self.exe.run(self.program, feed=feed, fetch_list=self.fetch, **self.options)[0]
+
+
+class Files:
+    """Passes over text files: with a net ("ctr_dnn") they train it, without one they are read and no more."""
+
+    def __init__(self, net, folder, threads):
+        self.exe = fluid.Executor(fluid.CPUPlace())
+        if net:
+            globals()[net]()
+            self.exe.run(fluid.default_startup_program())
+            inputs = [fluid.default_main_program().global_block().var(name) for name in ["dense"] + works.SLOT_NAMES + ["label"]]
+        else:
+            inputs = click_inputs()
+        self.files = sorted(os.path.join(folder, name) for name in os.listdir(folder))
+        self.bytes = sum(os.path.getsize(path) for path in self.files)
+        self.dataset = fluid.DatasetFactory().create_dataset("QueueDataset")
+        self.dataset.set_use_var(inputs)
+        self.dataset.set_batch_size(works.WORKS["ctr_dnn"].batch)
+        self.dataset.set_thread(threads)
+        self.dataset.set_filelist(self.files)
+        with open(self.files[0]) as lines:
+            self.steps = len(self.files) * sum(1 for _ in lines) // works.WORKS["ctr_dnn"].batch
+
+    def round(self, seconds):
+        """As many passes as take so long; the first one that is not over by then is the last."""
+        steps, begin, used = 0, time.perf_counter(), time.process_time()
+        while steps == 0 or time.perf_counter() - begin < seconds:
+            self.exe.train_from_dataset(fluid.default_main_program(), self.dataset)
+            steps += self.steps
+        passes = steps // self.steps
+        return {"steps": steps, "seconds": time.perf_counter() - begin, "cpu_seconds": time.process_time() - used,
+                "bytes": passes * self.bytes}
 
 
 class Gemm:

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -117,11 +118,11 @@ def builds() -> list[Runner]:
 class Child:
     """A process that has built its work and waits for requests. Costs nothing while it waits."""
 
-    def __init__(self, runner: Runner, work: str, threads: int):
+    def __init__(self, runner: Runner, work: str, threads: int, words: Sequence[str] = ()):
         self.runner = runner
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            [runner.python, str(BENCH / "child.py"), runner.library, runner.how, work],
+            [runner.python, str(BENCH / "child.py"), runner.library, runner.how, work, *words],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, cwd=BENCH,
             env=environment(threads, runner.env, runner.is_cpaddle),
         )

@@ -38,6 +38,7 @@ def products(sizes, first_gradient):
 WORDS = ["first", "second", "third", "fourth", "next"]
 DICT, EMB, HIDDEN = 2073, 32, 256
 SLOTS, ROWS, WIDTH, DENSE, FC = 26, 1000001, 10, 13, 400
+VOCABULARY, VECTOR, NEGATIVES = 100000, 64, 5
 SLOT_NAMES = ["C%d" % i for i in range(1, SLOTS + 1)]
 
 
@@ -72,6 +73,12 @@ def clicks(rng, size):
     return batch
 
 
+def pairs(rng, size):
+    """A word and one of its neighbours, few of them often, as words are."""
+    ranks = np.exp(rng.uniform(0, np.log(VOCABULARY), (2, size, 1))).astype("int64") - 1
+    return {"word": ranks[0], "neighbour": ranks[1]}
+
+
 CONV_FLOPS = 2 * (2 * 24 * 24 * 20 * 25) + 3 * (2 * 8 * 8 * 50 * 20 * 25) + products([800, 10], True)
 WORD_FLOPS = products([4 * EMB, HIDDEN, DICT], True)
 CLICK_FLOPS = products([SLOTS * WIDTH + DENSE, FC, FC, FC, 2], True)
@@ -84,6 +91,9 @@ WORKS = OrderedDict(
         ("word2vec", Work("word2vec N-gram, dense", 100, 64, words, WORD_FLOPS)),
         # Enough batches that their rows do not all stay in the cache: 32 x 26,000 rows of 40 bytes.
         ("ctr_dnn", Work("CTR-DNN, sparse", 1000, 32, clicks, CLICK_FLOPS)),
+        ("ctr_dnn_lazy", Work("CTR-DNN, sparse, lazy Adam", 1000, 32, clicks, CLICK_FLOPS)),
+        ("ctr_dnn_adam", Work("CTR-DNN, sparse, Adam", 1000, 32, clicks, CLICK_FLOPS)),
+        ("skip_gram", Work("skip-gram, nce, sparse", 100, 64, pairs)),
         ("lenet", Work("LeNet + batch norm, Adam", 64, 16, pictures, CONV_FLOPS)),
     ]
 )
