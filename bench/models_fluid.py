@@ -4,6 +4,7 @@ import os
 import time
 
 import numpy as np
+import paddle
 import paddle.fluid as fluid
 import works
 
@@ -69,8 +70,9 @@ def skip_gram():
     neighbour = layers.data(name="neighbour", shape=[1], dtype="int64")
     vector = layers.embedding(input=word, size=[works.VOCABULARY, works.VECTOR], is_sparse=True, param_attr="vectors")
     vector = layers.reshape(vector, [-1, works.VECTOR])
+    is_sparse = hasattr(paddle.version, "cpaddle")  # a sparse nce cannot be transpiled in 1.8.5
     cost = layers.nce(input=vector, label=neighbour, num_total_classes=works.VOCABULARY, num_neg_samples=works.NEGATIVES,
-                      sampler="log_uniform", is_sparse=True, param_attr="contexts", bias_attr="contexts_bias")
+                      sampler="log_uniform", is_sparse=is_sparse, param_attr="contexts", bias_attr="contexts_bias")
     loss = layers.mean(cost)
     fluid.optimizer.SGD(learning_rate=0.01).minimize(loss)
     return loss

@@ -38,7 +38,7 @@ def products(sizes, first_gradient):
 WORDS = ["first", "second", "third", "fourth", "next"]
 DICT, EMB, HIDDEN = 2073, 32, 256
 SLOTS, ROWS, WIDTH, DENSE, FC = 26, 1000001, 10, 13, 400
-VOCABULARY, VECTOR, NEGATIVES = 100000, 64, 5
+VOCABULARY, VECTOR, NEGATIVES = 10000, 64, 5
 SLOT_NAMES = ["C%d" % i for i in range(1, SLOTS + 1)]
 
 
