@@ -26,6 +26,7 @@ typedef struct pd_scope pd_scope;
 typedef struct pd_value pd_value;
 typedef struct pd_executor pd_executor;
 typedef struct pd_dataset pd_dataset;
+typedef struct pd_peers pd_peers;
 typedef struct pd_prepared pd_prepared;
 
 /* ---- the library ---- */
@@ -453,13 +454,34 @@ PD_API pd_status pd_dataset_exchange(pd_dataset *dataset, int n, const char *con
 /* Samples of one id become one; ids that do not have `size` samples are left out (0: none is). */
 PD_API pd_status pd_dataset_merge(pd_dataset *dataset, int size, int64_t *left_out);
 PD_API pd_status pd_dataset_drop(pd_dataset *dataset); /* what is in memory */
+
+/* The workers of a job deal out the samples that all of them have in memory, at random among all of them,
+ * straight from each to each. First each is ready to be connected to at "host:port" (port 0: the kernel
+ * chooses, *port is the real one); `token` is a number that the workers of a job agree on. */
+PD_API pd_status pd_peers_create(const char *address, int worker, int workers, uint64_t token, pd_peers **out,
+                                 int *port);
+PD_API void pd_peers_release(pd_peers *peers); /* NULL is fine */
+typedef struct pd_deal_options {
+    pd_peers *peers; /* for one deal */
+    int worker, workers;
+    const char *const *endpoints; /* of all workers, by number */
+    const int64_t *counts;        /* samples of each in memory */
+    uint64_t seed;                /* the same in all; the result depends on it and on the samples */
+    int by_id;                    /* samples of one id go to one worker; else all get equal parts */
+    int (*poll)(void *arg);       /* called now and then; not 0: end with PD_INTERRUPTED; may be NULL */
+    void *arg;
+} pd_deal_options;
+/* All workers call it. After an error this one has no samples any more, unless it had not begun. When all
+ * workers have returned from it, and only then, peers may be released. */
+PD_API pd_status pd_dataset_deal(pd_dataset *dataset, const pd_deal_options *options);
 /* In memory; while a call changes it, what was there before. */
 PD_API void pd_dataset_size(pd_dataset *dataset, int64_t *samples, int64_t *bytes);
 
 typedef struct pd_train_report {
     int64_t batches, samples; /* so far */
     int64_t done, all;        /* bytes of files, or samples in memory */
-    int64_t read_ns, run_ns;  /* of all threads together */
+    int64_t read_ns, run_ns;  /* of all threads together; read_ns: until a batch was there */
+    int64_t wait_ns;          /* of run_ns, for servers */
 } pd_train_report;
 
 typedef struct pd_train_options {
@@ -467,6 +489,7 @@ typedef struct pd_train_options {
     int n_fetches;
     const char *const *fetches;
     int64_t print_period; /* `print` is called with every so many batches of the first thread */
+    int64_t show_ms;      /* and with the first batch after so long; 0: not */
     void (*print)(void *arg, int64_t batch, const pd_value *const *fetched);
     /* Called in the calling thread, many times a second; not 0: stop with PD_INTERRUPTED. */
     int (*poll)(void *arg, const pd_train_report *report);

@@ -4,6 +4,7 @@
 struct core_dataset {
     PyObject_HEAD struct core_state *state;
     pd_dataset *at;
+    pd_peers *peers; /* NULL: it does not listen */
 };
 
 static struct core_dataset *of(PyObject *self)
@@ -40,6 +41,7 @@ static void dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
+    pd_peers_release(of(self)->peers);
     pd_dataset_release(of(self)->at);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
@@ -174,6 +176,66 @@ static PyObject *size(PyObject *self, PyObject *unused)
     return Py_BuildValue("LL", (long long)samples, (long long)bytes);
 }
 
+/* ---- among workers ---- */
+
+static PyObject *unlisten(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    pd_peers *peers = of(self)->peers;
+    of(self)->peers = NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    pd_peers_release(peers);
+    PyEval_RestoreThread(thread);
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *listen(PyObject *self, PyObject *args)
+{
+    const char *address;
+    int worker, workers, port;
+    unsigned long long token;
+    pd_peers *peers;
+    if (!PyArg_ParseTuple(args, "siiK", &address, &worker, &workers, &token)) return NULL;
+    Py_DECREF(unlisten(self, NULL));
+    if (core_failed(of(self)->state, pd_peers_create(address, worker, workers, token, &peers, &port)))
+        return NULL;
+    of(self)->peers = peers;
+    return PyLong_FromLong(port);
+}
+
+/* Numbers of samples and endpoints, one of each for each worker. */
+static PyObject *deal(PyObject *self, PyObject *args)
+{
+    struct core_state *state = of(self)->state;
+    struct core_scratch scratch = {0};
+    pd_deal_options options = {.peers = of(self)->peers};
+    unsigned long long seed;
+    PyObject *endpoints, *counts, *result = NULL;
+    int64_t *count, n;
+    const char **names;
+    if (!PyArg_ParseTuple(args, "iOOKp", &options.worker, &endpoints, &counts, &seed, &options.by_id) ||
+        core_names(state, &scratch, endpoints, &names, &options.workers) ||
+        core_int64s(&scratch, counts, &count, &n))
+        goto done;
+    if (!options.peers || n != options.workers || options.worker < 0 || options.worker >= n) {
+        PyErr_SetString(PyExc_ValueError,
+                        "A count and an endpoint for each worker are wanted, after listen().");
+        goto done;
+    }
+    struct core_watch watch = {PyEval_SaveThread()};
+    options.endpoints = names;
+    options.counts = count;
+    options.seed = seed;
+    options.poll = core_poll_signals;
+    options.arg = &watch;
+    pd_status status = pd_dataset_deal(of(self)->at, &options);
+    PyEval_RestoreThread(watch.thread);
+    if (!PyErr_Occurred()) result = core_result(state, status);
+done:
+    core_scratch_free(&scratch);
+    return result;
+}
+
 /* ---- training ---- */
 
 struct training {
@@ -187,8 +249,9 @@ struct training {
 
 static PyObject *report_tuple(const pd_train_report *r)
 {
-    return Py_BuildValue("LLLLLL", (long long)r->batches, (long long)r->samples, (long long)r->done,
-                         (long long)r->all, (long long)r->read_ns, (long long)r->run_ns);
+    return Py_BuildValue("LLLLLLL", (long long)r->batches, (long long)r->samples, (long long)r->done,
+                         (long long)r->all, (long long)r->read_ns, (long long)r->run_ns,
+                         (long long)r->wait_ns);
 }
 
 /* A list of arrays; what is no tensor is None. */
@@ -252,14 +315,15 @@ static PyObject *train(PyObject *self, PyObject *args)
     pd_train_options options = {.poll = poll_train, .arg = &training};
     pd_train_report report;
     PyObject *program, *scope, *fetches, *on_print, *on_poll, *result = NULL;
-    long long period;
-    if (!PyArg_ParseTuple(args, "O!O!iOLOO", state->program_type, &program, state->scope_type, &scope,
-                          &options.threads, &fetches, &period, &on_print, &on_poll))
+    long long period, show_ms;
+    if (!PyArg_ParseTuple(args, "O!O!iOLLOO", state->program_type, &program, state->scope_type, &scope,
+                          &options.threads, &fetches, &period, &show_ms, &on_print, &on_poll))
         return NULL;
     const char **names;
     if (core_names(state, &scratch, fetches, &names, &options.n_fetches)) goto done;
     options.fetches = names;
     options.print_period = period > 0 ? period : 1;
+    options.show_ms = show_ms;
     options.print = on_print == Py_None ? NULL : print;
     training.on_print = on_print;
     training.on_poll = on_poll == Py_None ? NULL : on_poll;
@@ -291,11 +355,15 @@ static PyMethodDef methods[] = {
     {"shuffle", shuffle, METH_VARARGS, "shuffle(seed)"},
     {"exchange", exchange, METH_VARARGS, "exchange(slots, seed)"},
     {"merge", merge, METH_VARARGS, "merge(size) -> samples left out"},
+    {"listen", listen, METH_VARARGS, "listen(address, worker, workers, token) -> port"},
+    {"deal", deal, METH_VARARGS, "deal(worker, endpoints, counts, seed, by_id): with all workers"},
+    {"unlisten", unlisten, METH_NOARGS, "Ends what listen() began."},
     {"drop", drop, METH_NOARGS, "Lets go of the samples in memory."},
     {"size", size, METH_NOARGS, "(samples, bytes) in memory"},
     {"train", train, METH_VARARGS,
-     "train(program, scope, threads, fetches, period, on_print, on_poll) -> (batches, samples, done, all, "
-     "read_ns, run_ns)"},
+     "train(program, scope, threads, fetches, period, show_ms, on_print, on_poll) -> (batches, samples, "
+     "done, "
+     "all, read_ns, run_ns, wait_ns)"},
     {0},
 };
 

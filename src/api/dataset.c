@@ -1,9 +1,12 @@
 /* Data sets, and training over them, in the public API. */
-#include "data/dataset.h"
+#include "data/pass.h"
 
+#include <sched.h>
 #include <string.h>
 
 #include "api/api.h"
+#include "base/clock.h"
+#include "base/flags.h"
 #include "base/lock.h"
 #include "exec/workers.h"
 
@@ -178,6 +181,7 @@ struct train {
     int *column;             /* of each feed */
     struct pd_value **feeds; /* n_feeds for each worker */
     const char **names;
+    int64_t shown; /* when a batch was last printed */
 };
 
 static pd_status next_batch(void *arg, int worker, struct pd_value *const **values, int64_t *samples)
@@ -206,7 +210,11 @@ static pd_status print_fetches(void *arg, int worker, int64_t batch, const struc
     struct train *t = arg;
     const pd_train_options *o = t->options;
     const pd_value *fetched[64];
-    if (worker || (batch + 1) % o->print_period) return PD_OK;
+    if (worker) return PD_OK;
+    int64_t now = o->show_ms ? pd_clock_ns() : 0;
+    int is_time = o->show_ms && now - t->shown >= o->show_ms * 1000000;
+    if ((batch + 1) % o->print_period && !is_time) return PD_OK;
+    t->shown = now;
     for (int i = 0; i < o->n_fetches; i++)
         fetched[i] = pd_exec_fetched(prepared, i);
     o->print(o->arg, batch + 1, fetched);
@@ -219,7 +227,8 @@ static void report_of(const struct train *t, pd_train_report *report)
     *report = (pd_train_report){.batches = __atomic_load_n(&w->batches, __ATOMIC_RELAXED),
                                 .samples = __atomic_load_n(&w->samples, __ATOMIC_RELAXED),
                                 .read_ns = __atomic_load_n(&w->read_ns, __ATOMIC_RELAXED),
-                                .run_ns = __atomic_load_n(&w->run_ns, __ATOMIC_RELAXED)};
+                                .run_ns = __atomic_load_n(&w->run_ns, __ATOMIC_RELAXED),
+                                .wait_ns = __atomic_load_n(&w->wait_ns, __ATOMIC_RELAXED)};
     pd_pass_progress(t->pass, &report->done, &report->all);
 }
 
@@ -270,6 +279,15 @@ static pd_status run(struct train *t, const struct pd_schema *schema, pd_program
     return pd_pass_check(t->pass);
 }
 
+/* Where each computing thread has a core already, one that reads would only take theirs. */
+static int batches_ahead(int threads)
+{
+    cpu_set_t may;
+    int asked = pd_flag_int(PD_FLAG_data_ahead);
+    if (asked >= 0) return asked;
+    return sched_getaffinity(0, sizeof may, &may) == 0 && CPU_COUNT(&may) > threads ? 2 : 0;
+}
+
 pd_status pd_dataset_train(pd_dataset *dataset, pd_program *program, pd_scope *scope,
                            const pd_train_options *options, pd_train_report *report)
 {
@@ -280,7 +298,9 @@ pd_status pd_dataset_train(pd_dataset *dataset, pd_program *program, pd_scope *s
             options->threads, options->n_fetches);
     struct train t = {.options = options,
                       .workers = {.program = program, .scope = scope, .n = options->threads}};
-    PD_TRY(pd_pass_begin(dataset, options->threads, &t.pass)); /* from here on its slots stay */
+    PD_TRY(pd_flag_verify());
+    PD_TRY(pd_pass_begin(dataset, options->threads, batches_ahead(options->threads),
+                         &t.pass)); /* from here on its slots stay */
     pd_status status = run(&t, &dataset->schema, program);
     if (report) report_of(&t, report);
     pd_pass_free(t.pass);

@@ -57,6 +57,9 @@
     X(ps_accept_rollback, BOOL, "0", "go on with a server that came back with older parameters")             \
     X(ps_accept_anew, BOOL, "0",                                                                             \
       "go on with another optimizer or schedule: states that a server's snapshots lack start anew")          \
+    X(data_ahead, INT(-1, 64), "-1",                                                                         \
+      "batches of a QueueDataset that a thread of its own reads ahead of each computing one; -1: 2 where "   \
+      "there are more cores than computing threads, else none; 0: none")                                     \
     X(benchmark, BOOL, "0", "accepted for old scripts; use the profiler")                                    \
     X(eager_delete_tensor_gb, DOUBLE, "0", "accepted for old scripts; memory is planned")                    \
     X(fast_eager_deletion_mode, BOOL, "1", "accepted for old scripts; memory is planned")                    \

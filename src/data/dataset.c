@@ -2,7 +2,6 @@
 #include "data/dataset.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <string.h>
 
 #include "base/crew.h"
@@ -115,9 +114,10 @@ static pd_status check(const struct pd_dataset *d)
     return PD_OK;
 }
 
-static pd_status open_files(const struct pd_dataset *d, struct pd_files *files)
+pd_status pd_dataset_open_files(const struct pd_dataset *dataset, struct pd_files *files)
 {
-    return pd_files_init(files, &d->schema, d->command, d->paths.n, (const char *const *)d->paths.at);
+    return pd_files_init(files, &dataset->schema, dataset->command, dataset->paths.n,
+                         (const char *const *)dataset->paths.at);
 }
 
 /* ---- loading ---- */
@@ -188,7 +188,7 @@ static pd_status read_files(struct pd_dataset *dataset, int (*poll)(void *), voi
 {
     struct load load = {.dataset = dataset};
     PD_TRY(check(dataset));
-    pd_status status = open_files(dataset, &load.files);
+    pd_status status = pd_dataset_open_files(dataset, &load.files);
     if (status == PD_OK) {
         int n = dataset->threads < dataset->paths.n ? dataset->threads : dataset->paths.n;
         struct pd_crew crew = {.n = n > 0 ? n : 1,
@@ -214,167 +214,21 @@ pd_status pd_dataset_read(struct pd_dataset *dataset, int (*poll)(void *), void 
     return status;
 }
 
-/* ---- a pass ---- */
+/* ---- passes ---- */
 
-struct worker {
-    struct pd_line_reader *reader; /* NULL: in memory */
-    struct pd_buf text;            /* the records of a batch that was read, */
-    PD_VEC(size_t) begin;          /* where each begins in it, */
-    const char **record;           /* and in memory */
-    struct pd_batch batch;
-};
-
-struct pd_pass {
-    struct pd_dataset *dataset;
-    struct pd_files files;
-    struct worker *worker;
-    int n;
-    int64_t next; /* in memory: the first sample that nobody has; atomic */
-};
-
-static pd_status worker_init(struct pd_pass *p, struct worker *w)
+pd_status pd_dataset_enter(struct pd_dataset *dataset)
 {
-    struct pd_dataset *d = p->dataset;
-    PD_TRY(pd_batch_init(&w->batch, &d->schema));
-    if (d->is_in_memory) return PD_OK;
-    return pd_line_reader_new(&p->files, &w->reader);
-}
-
-/* Passes may be beside each other, and nothing else beside them. */
-static pd_status enter(struct pd_dataset *d)
-{
-    PD_HOLD(&d->lock);
-    if (!d->passes) PD_TRY(check_rest(d, "train"));
-    PD_TRY(check(d));
-    if (d->is_in_memory && d->store.n == 0)
+    PD_HOLD(&dataset->lock);
+    if (!dataset->passes) PD_TRY(check_rest(dataset, "train"));
+    PD_TRY(check(dataset));
+    if (dataset->is_in_memory && dataset->store.n == 0)
         return pd_fail(PD_INVALID, "the data set has no samples in memory; call load_into_memory() first");
-    d->passes++;
+    dataset->passes++;
     return PD_OK;
 }
 
-static void leave(struct pd_dataset *d)
+void pd_dataset_leave(struct pd_dataset *dataset)
 {
-    PD_HOLD(&d->lock);
-    d->passes--;
-}
-
-pd_status pd_pass_begin(struct pd_dataset *dataset, int workers, struct pd_pass **out)
-{
-    PD_TRY(enter(dataset));
-    struct pd_pass *p = pd_calloc(1, sizeof *p);
-    if (!p) {
-        leave(dataset);
-        return pd_no_memory();
-    }
-    p->dataset = dataset;
-    p->n = workers;
-    p->worker = pd_calloc((size_t)workers, sizeof *p->worker);
-    pd_status status = p->worker ? open_files(dataset, &p->files) : pd_no_memory();
-    for (int i = 0; i < workers && status == PD_OK; i++)
-        status = worker_init(p, &p->worker[i]);
-    if (status != PD_OK) {
-        pd_pass_free(p);
-        return status;
-    }
-    *out = p;
-    return PD_OK;
-}
-
-/* Records lie one behind the other in `text`, which may move while it grows. */
-static pd_status next_of_files(struct pd_pass *p, struct worker *w, int64_t *n)
-{
-    const struct pd_dataset *d = p->dataset;
-    int had = w->begin.cap;
-    w->text.n = 0;
-    w->begin.n = 0;
-    while (w->begin.n < d->batch_size) {
-        size_t begin = w->text.n;
-        int more;
-        PD_TRY(pd_line_reader_next(w->reader, &w->text, &more));
-        if (!more) break;
-        if (w->begin.n == INT_MAX)
-            return pd_fail(PD_INVALID, "a batch from files has at most %d samples; set a smaller batch size",
-                           INT_MAX);
-        if (!pd_vec_push(&w->begin, begin)) return pd_no_memory();
-    }
-    if (w->begin.cap > had) {
-        const char **grown = pd_realloc_array(w->record, (size_t)w->begin.cap, sizeof *grown);
-        if (!grown) return pd_no_memory();
-        w->record = grown;
-    }
-    *n = w->begin.n;
-    for (int64_t i = 0; i < *n; i++)
-        w->record[i] = w->text.at + w->begin.at[i];
-    return PD_OK;
-}
-
-/* The next samples in memory that nobody has: *n of them from *begin on. */
-static void next_of_memory(struct pd_pass *p, int64_t *begin, int64_t *n)
-{
-    const struct pd_dataset *d = p->dataset;
-    *begin = __atomic_load_n(&p->next, __ATOMIC_RELAXED);
-    do {
-        int64_t left = d->store.n - *begin;
-        *n = left < d->batch_size ? left : d->batch_size;
-    } while (*n && !__atomic_compare_exchange_n(&p->next, begin, *begin + *n, 1, __ATOMIC_RELAXED,
-                                                __ATOMIC_RELAXED));
-}
-
-pd_status pd_pass_next(struct pd_pass *pass, int worker, const struct pd_batch **batch)
-{
-    struct pd_dataset *d = pass->dataset;
-    struct worker *w = &pass->worker[worker];
-    const char **record;
-    int64_t n;
-    *batch = NULL;
-    if (d->is_in_memory) {
-        int64_t begin;
-        next_of_memory(pass, &begin, &n);
-        record = d->store.record + begin;
-    } else {
-        PD_TRY(next_of_files(pass, w, &n));
-        record = w->record;
-    }
-    if (n == 0) return PD_OK;
-    PD_TRY(pd_batch_fill(&w->batch, record, n));
-    *batch = &w->batch;
-    return PD_OK;
-}
-
-void pd_pass_stop(struct pd_pass *pass)
-{
-    __atomic_store_n(&pass->files.stop, 1, __ATOMIC_RELAXED);
-}
-
-void pd_pass_progress(const struct pd_pass *pass, int64_t *done, int64_t *all)
-{
-    if (pass->dataset->is_in_memory) {
-        *done = __atomic_load_n(&pass->next, __ATOMIC_RELAXED);
-        *all = pass->dataset->store.n;
-        return;
-    }
-    *done = __atomic_load_n(&pass->files.done, __ATOMIC_RELAXED);
-    *all = pass->files.bytes;
-}
-
-pd_status pd_pass_check(struct pd_pass *pass)
-{
-    return pass->dataset->is_in_memory ? PD_OK : pd_files_check(&pass->files);
-}
-
-void pd_pass_free(struct pd_pass *pass)
-{
-    if (!pass) return;
-    for (int i = 0; pass->worker && i < pass->n; i++) {
-        struct worker *w = &pass->worker[i];
-        pd_line_reader_free(w->reader);
-        pd_buf_free(&w->text);
-        pd_vec_free(&w->begin);
-        pd_free(w->record);
-        if (w->batch.schema) pd_batch_clear(&w->batch);
-    }
-    pd_free(pass->worker);
-    pd_files_clear(&pass->files);
-    leave(pass->dataset);
-    pd_free(pass);
+    PD_HOLD(&dataset->lock);
+    dataset->passes--;
 }

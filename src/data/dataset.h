@@ -6,7 +6,6 @@
 #ifndef PD_DATA_DATASET_H
 #define PD_DATA_DATASET_H
 
-#include "data/batch.h"
 #include "data/reader.h"
 #include "data/store.h"
 
@@ -36,20 +35,9 @@ pd_status pd_dataset_set_command(struct pd_dataset *dataset,
 /* Adds the samples of the files to those in memory. */
 pd_status pd_dataset_read(struct pd_dataset *dataset, int (*poll)(void *), void *arg);
 
-/* One time through the data by several workers, each a thread at most. A worker takes the next batch that
- * nobody has. */
-struct pd_pass;
-
-/* Borrows the data set, which stays as it is until pd_pass_free. */
-pd_status pd_pass_begin(struct pd_dataset *dataset, int workers, struct pd_pass **out);
-/* The worker's next batch, its own until it asks again; *batch is NULL at the end. */
-pd_status pd_pass_next(struct pd_pass *pass, int worker, const struct pd_batch **batch);
-/* Any thread: workers that wait for data end with PD_INTERRUPTED. */
-void pd_pass_stop(struct pd_pass *pass);
-/* How far it is, in bytes of the files or in samples in memory. Any thread. */
-void pd_pass_progress(const struct pd_pass *pass, int64_t *done, int64_t *all);
-/* All workers are through: was it worth it? */
-pd_status pd_pass_check(struct pd_pass *pass);
-void pd_pass_free(struct pd_pass *pass);
+/* For passes over it (pass.h), which may be beside each other and nothing else beside them. */
+pd_status pd_dataset_enter(struct pd_dataset *dataset);
+void pd_dataset_leave(struct pd_dataset *dataset);
+pd_status pd_dataset_open_files(const struct pd_dataset *dataset, struct pd_files *files);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/crew.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/waited.h"
 #include "program/program.h"
 
 static int all_sending; /* of all runs; atomic */
@@ -41,7 +42,7 @@ static pd_status run_all(struct run *r, struct pd_executor *executor, int number
     struct pd_workers *w = r->w;
     struct pd_prepared *p;
     PD_TRY(pd_exec_prepare(executor, w->program, w->n_feeds, w->feeds, w->n_fetches, w->fetches, &p));
-    int64_t begin = pd_clock_ns(), now;
+    int64_t begin = pd_clock_ns(), now, waited = pd_waited();
     for (int64_t batch = 0;; batch++) {
         struct pd_value *const *values;
         int64_t samples;
@@ -53,6 +54,10 @@ static pd_status run_all(struct run *r, struct pd_executor *executor, int number
         PD_TRY(run_batch(r, p, values));
         begin = pd_clock_ns();
         add(&w->run_ns, begin - now);
+        if (pd_waited() != waited) {
+            add(&w->wait_ns, pd_waited() - waited);
+            waited = pd_waited();
+        }
         add(&w->batches, 1);
         add(&w->samples, samples);
         pd_status status = w->ran ? w->ran(w->arg, number, batch, p) : PD_OK; /* feeds may be fetched */

@@ -27,7 +27,8 @@ struct pd_workers {
     void *poll_arg;
     /* Counts of all workers, which the caller may read at any time; atomic. */
     int64_t batches, samples;
-    int64_t read_ns, run_ns; /* where time went */
+    int64_t read_ns, run_ns; /* where time went: until a batch was there, and with it */
+    int64_t wait_ns;         /* of run_ns, for servers */
 };
 
 pd_status pd_workers_run(struct pd_workers *workers);

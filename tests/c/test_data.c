@@ -15,9 +15,10 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "data/dataset.h"
+#include "data/deal.h"
 #include "data/multislot.h"
 #include "data/numbers.h"
+#include "data/pass.h"
 #include "data/record.h"
 
 /* ---- numbers ---- */
@@ -307,7 +308,7 @@ static pd_status pass(struct pd_dataset *d, int64_t *samples, uint64_t *ids)
     const struct pd_batch *batch;
     *samples = 0;
     *ids = 0;
-    PD_TRY(pd_pass_begin(d, 1, &p));
+    PD_TRY(pd_pass_begin(d, 1, 0, &p));
     pd_status status;
     while ((status = pd_pass_next(p, 0, &batch)) == PD_OK && batch) {
         const struct pd_tensor *t = &batch->value[0]->tensor;
@@ -349,8 +350,8 @@ static void test_one_thing_at_a_time(void **state)
     struct pd_pass *p, *second;
     const struct pd_batch *batch;
     struct pd_dataset *d = dataset_of(0, 1, &path);
-    assert_int_equal(pd_pass_begin(d, 1, &p), PD_OK);
-    assert_int_equal(pd_pass_begin(d, 1, &second), PD_OK);
+    assert_int_equal(pd_pass_begin(d, 1, 0, &p), PD_OK);
+    assert_int_equal(pd_pass_begin(d, 1, 0, &second), PD_OK);
     pd_pass_free(second);
     assert_int_equal(pd_dataset_set_command(d, "false"), PD_INVALID);
     assert_int_equal(pd_dataset_set_files(d, 0, NULL), PD_INVALID);
@@ -362,7 +363,7 @@ static void test_one_thing_at_a_time(void **state)
     assert_int_equal(pd_dataset_change(d, "being loaded", "load it"), PD_OK);
     assert_int_equal(pd_dataset_change(d, "being shuffled", "shuffle it"), PD_INVALID);
     assert_non_null(strstr(pd_error(), "is being loaded by another thread; wait for its end"));
-    assert_int_equal(pd_pass_begin(d, 1, &p), PD_INVALID);
+    assert_int_equal(pd_pass_begin(d, 1, 0, &p), PD_INVALID);
     pd_dataset_changed(d);
     assert_int_equal(pd_dataset_set_command(d, "cat | cat"), PD_OK);
     pd_dataset_free(d);
@@ -379,7 +380,7 @@ static void test_a_large_batch(void **state)
         struct pd_dataset *d = dataset_of(in_memory, 1, &path);
         d->batch_size = INT64_MAX;
         if (in_memory) assert_int_equal(pd_dataset_read(d, NULL, NULL), PD_OK);
-        assert_int_equal(pd_pass_begin(d, 2, &p), PD_OK);
+        assert_int_equal(pd_pass_begin(d, 2, 0, &p), PD_OK);
         assert_int_equal(pd_pass_next(p, 0, &batch), PD_OK);
         assert_int_equal(batch->samples, 2);
         for (int i = 0; i < 6; i++) {

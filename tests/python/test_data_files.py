@@ -282,7 +282,7 @@ def test_nothing_else_goes_on_while_samples_are_preloaded(tmp_path):
                      lambda: dataset.dataset.use_command("cat"), lambda: dataset.dataset.use_files(net.paths),
                      lambda: dataset.dataset.set_sizes(1, 1), lambda: dataset.dataset.expect(True, False),
                      lambda: dataset.dataset.use_slots([("x", True, None)]), lambda: dataset.dataset.merge(1),
-                     lambda: dataset.dataset.train(fluid.default_main_program(), fluid.global_scope(), 1, [], 1, None, None)):
+                     lambda: dataset.dataset.train(fluid.default_main_program(), fluid.global_scope(), 1, [], 1, 0, None, None)):
             with pytest.raises(Exception, match=r"wait for its end \(wait_preload_done\(\) after preload_into_memory\(\)\), then "):
                 call()
         assert dataset.get_memory_data_size() == ROWS

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,11 +29,11 @@ print("the end")
 """
 
 
-def start(tmp_path, command, **env):
+def start(tmp_path, command, stderr=subprocess.PIPE, **env):
     path = tmp_path / "numbers"
     path.write_text("1 0.5\n" * 1000)
     return subprocess.Popen([sys.executable, "-c", SCRIPT, str(path), command], text=True, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, env={**os.environ, **env})
+                            stderr=stderr, env={**os.environ, **env})
 
 
 def test_progress_in_json(tmp_path):
@@ -40,7 +41,30 @@ def test_progress_in_json(tmp_path):
     last = json.loads(err.splitlines()[-1])
     assert out == "the end\n"
     assert last["over"] and last["samples"] == 1000 and last["batches"] == 32 and last["part"] == 1.0
+    assert isinstance(last["loss"], float) and abs(last["reading"] + last["computing"] - 1) < 1e-3 and not last["waiting"]
     assert start(tmp_path, "cat").communicate(timeout=120) == ("the end\n", "")
+
+
+def test_progress_in_lines(tmp_path):
+    out, err = start(tmp_path, "cat", PADDLE_PROGRESS="lines").communicate(timeout=120)
+    assert re.fullmatch(r"train: batch 32  [\d,]+ samples/s  100%  done in \d+ s  loss -?[\d.]+  reading \d+%, computing \d+%",
+                        err.splitlines()[-1])
+    out, err = start(tmp_path, "cat", PADDLE_PROGRESS="0").communicate(timeout=120)
+    assert (out, err) == ("the end\n", "")
+
+
+def test_progress_on_a_terminal(tmp_path):
+    """One line that is written over, no wider than the terminal."""
+    ours, theirs = os.openpty()
+    with start(tmp_path, "cat", stderr=theirs, COLUMNS="60") as process:
+        os.close(theirs)
+        said = b""
+        with contextlib.suppress(OSError):  # its end
+            while more := os.read(ours, 1000):
+                said += more
+    os.close(ours)
+    lines = [line for line in said.decode().replace("\n", "\r").split("\r") if line.strip()]
+    assert process.returncode == 0 and "100%  done in" in lines[-1] and max(map(len, lines)) < 60
 
 
 def test_ctrl_c_ends_it_with_its_command(tmp_path):

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddle import _core
-from paddle.fluid import core
+from paddle.fluid import core, dataset_deal
 from paddle.fluid.data_feeder import convert_dtype
 from paddle.fluid.framework import Variable
 
@@ -62,6 +62,7 @@ class DatasetBase:
         self.batch_size = 32
         self.thread_num = 1
         self.filelist: list[str] = []
+        self._has_filelist = False
         self.use_var: list[Variable] = []
         self.rank_offset: str | None = None
         self.pv_batch_size: int | None = None
@@ -119,7 +120,7 @@ class DatasetBase:
             if not matches:
                 raise ValueError(f"set_filelist: no file is like {path!r}.")
             found += matches
-        self.filelist = found
+        self.filelist, self._has_filelist = found, True
 
     def set_use_var(self, var_list: Sequence[Variable]) -> None:
         """The variables that lines fill, in their order on a line. A variable with ``lod_level=0`` is dense: its shape says how
@@ -220,12 +221,20 @@ class DatasetBase:
 
     def _hand_over(self) -> None:
         """Gives the settings to the engine, which refuses them while the data set is in use."""
-        if not self.use_var:
-            raise ValueError("The data set has no variables to fill: name them with set_use_var.")
+        self._check_vars()
         with self._handing:
             self.dataset.use_command(self.pipe_command)
             self.dataset.use_files(self._local_files())
             self.dataset.set_sizes(self.batch_size, self.thread_num)
+        self._hand_over_lines()
+
+    def _check_vars(self) -> None:
+        if not self.use_var:
+            raise ValueError("The data set has no variables to fill: name them with set_use_var.")
+
+    def _hand_over_lines(self) -> None:
+        self._check_vars()
+        with self._handing:
             slots = self._slots()
             lines = (self.parse_ins_id, self.parse_content, slots)
             if lines != self._lines:  # others than those of samples in memory are refused
@@ -429,8 +438,17 @@ class InMemoryDataset(DatasetBase):
                 print(dataset.get_memory_data_size())    # 2
         """
         self._check_preload("load it")
+        if self._is_left_out():
+            return
         self._hand_over()
         self.dataset.load()
+
+    def _is_left_out(self) -> bool:
+        """A worker whose part of the files is none has nothing to load; it gets samples when they are shuffled globally."""
+        if self._has_filelist and not self.filelist:
+            warnings.warn("load_into_memory: the list of files is empty, so nothing is loaded here.", stacklevel=3)
+            self._hand_over_lines()
+        return self._has_filelist and not self.filelist
 
     def preload_into_memory(self, thread_num: int | None = None) -> None:
         """Begins to read the files, and returns at once.
@@ -439,6 +457,8 @@ class InMemoryDataset(DatasetBase):
             thread_num: how many threads read; None: as set_thread says.
         """
         self._check_preload("load more")
+        if self._is_left_out():
+            return
         self._hand_over()
         if thread_num:
             self.dataset.set_sizes(self.batch_size, thread_num)
@@ -474,21 +494,26 @@ class InMemoryDataset(DatasetBase):
         self.dataset.shuffle(self._seed())
 
     def global_shuffle(self, fleet: Any = None, thread_num: int = 12) -> None:
-        """Puts the samples of all workers into a random order. Without a fleet, or with one worker, these are the samples here.
+        """Deals out the samples of all workers among all of them, at random; all workers call it. Each gets as many as the others.
+        Without a fleet, or with one worker, these are the samples here.
+
+        Samples go straight from worker to worker (docs/FLEET.md). A worker may come with none.
 
         Args:
             fleet: the fleet; None: this process alone.
             thread_num: not used.
         """
-        if fleet is not None and fleet.worker_num() > 1:
-            raise NotImplementedError("global_shuffle over several workers is not there yet. local_shuffle shuffles the samples "
-                                      "of this worker; give each worker other files (fleet.split_files).")
         self._check_preload("shuffle it")
-        if self.merge_size >= 0:
+        by_id = self.merge_size >= 0
+        if fleet is not None and fleet.worker_num() > 1:
+            self._hand_over_lines()
+            dataset_deal.deal(self, fleet, None if self.shuffle_seed is None else self._seed(), by_id)
+        if by_id:
             left_out = self.dataset.merge(self.merge_size)
             if left_out:
                 warnings.warn(f"{left_out} samples were left out: their ids do not have {self.merge_size} samples.", stacklevel=2)
-        self.local_shuffle()
+        if by_id or fleet is None or fleet.worker_num() == 1:
+            self.local_shuffle()
 
     def _seed(self) -> int:
         return random.SystemRandom().getrandbits(64) if self.shuffle_seed is None else self.shuffle_seed & (2**64 - 1)

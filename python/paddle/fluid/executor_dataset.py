@@ -11,7 +11,7 @@ import numpy as np
 from paddle.fluid import compiler, executor_servers, framework, profiler
 from paddle.fluid.dataset import DatasetBase, QueueDataset
 from paddle.fluid.framework import Program, Variable
-from paddle.fluid.progress import Progress
+from paddle.fluid.progress import Progress, watched
 
 
 def run(executor, program: Program | None, dataset: DatasetBase | None, scope, thread: int, debug: bool, fetch_list, fetch_info,
@@ -31,16 +31,18 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
     if is_test:
         program = executor._made_for(program, "infer_from_dataset", lambda: program.clone(for_test=True))
         program = executor_servers.with_lookups_on_servers(executor, program, scope or global_scope()) or program
+    progress = Progress("infer" if is_test else "train")
     shown = Shown(fetch_list, fetch_info, print_period, fetch_handler)
+    if progress.wants_values:
+        shown.watch(watched(program), progress)
     threads = dataset._threads(thread)
     if isinstance(dataset, QueueDataset):
         threads = min(threads, max(1, len(dataset.filelist)))  # a file is read by one thread
     dataset._prepare_to_run()
     if debug:
         profiler.start_profiler("All")
-    progress = Progress("infer" if is_test else "train")
     try:
-        report = dataset.dataset.train(program, scope or global_scope(), threads, shown.names, shown.period,
+        report = dataset.dataset.train(program, scope or global_scope(), threads, shown.names, shown.period, shown.show_ms,
                                        shown if shown.names else None, progress)
         progress.close(report)
     except BaseException:
@@ -72,6 +74,17 @@ class Shown:
             self.next = time.monotonic() + handler.period_secs
         self.names = [_name(each) for each in fetches]
         self.period = 1 if handler is not None else print_period
+        self.progress, self.watched, self.show_ms = None, {}, 0
+
+    def watch(self, names: dict[str, str], progress: Progress) -> None:
+        """Hands these to the progress beside what is printed."""
+        if not names:
+            return
+        self.progress, self.show_ms = progress, max(1, int(progress.seconds * 1000))
+        for key, name in names.items():
+            if name not in self.names:
+                self.names.append(name)
+            self.watched[key] = self.names.index(name)
 
     def __call__(self, batch: int, values: list) -> None:
         if self.n and batch % self.every == 0:
@@ -80,6 +93,9 @@ class Shown:
         if self.handler is not None and time.monotonic() >= self.next:
             self.next = time.monotonic() + self.handler.period_secs
             self.handler.handler(dict(zip(self.keys, values[self.n:])))
+        for key, place in self.watched.items():
+            if values[place] is not None and values[place].size == 1:
+                self.progress.values[key] = values[place].item()
 
 
 def _name(item: Any) -> str:

@@ -5,6 +5,7 @@
 #include "base/line.h"
 #include "base/log.h"
 #include "base/wait.h"
+#include "base/waited.h"
 #include "net/wire.h"
 #include "pserver/client/client_private.h"
 #include "pserver/proto.h"
@@ -149,7 +150,8 @@ pd_status pd_client_wait_until(struct pd_client *c, const struct pd_run *run, in
     pd_status status = PD_OK;
     if (done(arg) && !c->failed) return PD_OK;
     struct pd_patience patience = pd_patience_start(c->settings.notice_ms, c->settings.deadline_ms);
-    begin(c, patience.start);
+    int64_t begun = patience.start; /* which moves on while this process is stopped */
+    begin(c, begun);
     while (status == PD_OK && !c->failed && !done(arg)) {
         status = check_breaks(c, what);
         if (status != PD_OK) break;
@@ -162,5 +164,6 @@ pd_status pd_client_wait_until(struct pd_client *c, const struct pd_run *run, in
         status = be_patient(c, &patience, what);
     }
     atomic_fetch_sub(&c->in_wait, 1);
+    pd_waited_since(begun);
     return status == PD_OK && c->failed ? pd_fail(c->failure, "%s", c->failure_text) : status;
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/wait.h"
+#include "base/waited.h"
 #include "exec/workers.h"
 #include "pserver/client/client_private.h"
 #include "pserver/client/geo.h"
@@ -106,7 +107,9 @@ static pd_status wait_over(uint64_t from, uint64_t to, pd_status (*poll)(void *a
     pd_status status = PD_OK;
     waiters = &w;
     while (status == PD_OK && over < to) {
+        int64_t begun = pd_clock_ns();
         pd_cond_wait_ms(&changed, &lock, LOOK_MS);
+        pd_waited_since(begun);
         if (over >= to) break;
         pthread_mutex_unlock(&lock);
         status = poll(arg);
@@ -476,7 +479,9 @@ static pd_status wait_for_room(const struct pd_run *run)
     is_waited_for++;
     pthread_cond_broadcast(&changed);
     while (status == PD_OK && failure == PD_OK && has_thread && !has_room()) {
+        int64_t begun = pd_clock_ns();
         pd_cond_wait_ms(&changed, &lock, LOOK_MS);
+        pd_waited_since(begun);
         pthread_mutex_unlock(&lock);
         status = run->step->poll(run);
         pthread_mutex_lock(&lock);
