@@ -437,10 +437,19 @@ PD_API void pd_dataset_release(pd_dataset *dataset);
  * which one dimension may be -1; with -1 it is fed as [numbers, 1] with a sequence for each sample. */
 PD_API pd_status pd_dataset_add_slot(pd_dataset *dataset, const char *name, int is_float, int rank,
                                      const int64_t *dims);
+/* Adds a slot whose numbers, of any kind, are read over. */
+PD_API pd_status pd_dataset_skip_slot(pd_dataset *dataset, const char *name);
 PD_API pd_status pd_dataset_clear_slots(pd_dataset *dataset);
 /* Lines begin with "1 <id>" and then with "1 <text>". */
 PD_API pd_status pd_dataset_expect(pd_dataset *dataset, int id, int text);
 PD_API pd_status pd_dataset_use_files(pd_dataset *dataset, int n, const char *const *paths);
+/* A file, or what a shell command writes that knows where to get it. */
+typedef struct pd_data_source {
+    const char *path;    /* a name for messages, where there is a command */
+    const char *command; /* NULL: the file at that path. The pipe command is not for it */
+    int64_t bytes;       /* beside a command: what it weighs in the progress */
+} pd_data_source;
+PD_API pd_status pd_dataset_use_sources(pd_dataset *dataset, int n, const pd_data_source *sources);
 /* A shell command through which each file goes first; NULL, "" and "cat": none. */
 PD_API pd_status pd_dataset_use_command(pd_dataset *dataset, const char *command);
 PD_API pd_status pd_dataset_set_batch(pd_dataset *dataset, int64_t samples);

@@ -47,18 +47,20 @@ static void dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-/* One slot: (name, is_float, dims or None). */
+/* One slot: (name, is_float, dims or None), or (name, None, None) for one that is read over. */
 static int add_slot(PyObject *self, PyObject *slot)
 {
     struct core_scratch scratch = {0};
     const char *name;
-    int is_float, failed = -1;
-    PyObject *dims;
+    int failed = -1;
+    PyObject *is_float, *dims;
     int64_t *dim = NULL, rank = -1;
-    if (PyArg_ParseTuple(slot, "spO", &name, &is_float, &dims) &&
-        (dims == Py_None || core_int64s(&scratch, dims, &dim, &rank) == 0))
+    if (!PyArg_ParseTuple(slot, "sOO", &name, &is_float, &dims)) return -1;
+    if (is_float == Py_None) return core_failed(of(self)->state, pd_dataset_skip_slot(of(self)->at, name));
+    if ((dims == Py_None || core_int64s(&scratch, dims, &dim, &rank) == 0))
         failed =
-            core_failed(of(self)->state, pd_dataset_add_slot(of(self)->at, name, is_float, (int)rank, dim));
+            core_failed(of(self)->state, pd_dataset_add_slot(of(self)->at, name,
+                                                             PyObject_IsTrue(is_float) == 1, (int)rank, dim));
     core_scratch_free(&scratch);
     return failed;
 }
@@ -88,6 +90,27 @@ static PyObject *use_files(PyObject *self, PyObject *paths)
     PyObject *result = NULL;
     if (core_names(of(self)->state, &scratch, paths, &names, &n) == 0)
         result = core_result(of(self)->state, pd_dataset_use_files(of(self)->at, n, names));
+    core_scratch_free(&scratch);
+    return result;
+}
+
+/* [(path, None, 0), or (name, command, bytes), ...] */
+static PyObject *use_sources(PyObject *self, PyObject *list)
+{
+    struct core_scratch scratch = {0};
+    Py_ssize_t n = PyList_Check(list) ? PyList_Size(list) : -1;
+    PyObject *result = NULL;
+    if (n < 0) return PyErr_Format(PyExc_TypeError, "A list is wanted, found %R.", list);
+    pd_data_source *sources = core_scratch_get(&scratch, sizeof *sources * (size_t)(n + 1));
+    for (Py_ssize_t i = 0; sources && i < n; i++) {
+        long long bytes;
+        sources[i] = (pd_data_source){0};
+        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "szL", &sources[i].path, &sources[i].command, &bytes))
+            goto done;
+        sources[i].bytes = bytes;
+    }
+    if (sources) result = core_result(of(self)->state, pd_dataset_use_sources(of(self)->at, (int)n, sources));
+done:
     core_scratch_free(&scratch);
     return result;
 }
@@ -346,9 +369,11 @@ done:
 }
 
 static PyMethodDef methods[] = {
-    {"use_slots", use_slots, METH_O, "use_slots([(name, is_float, dims or None), ...])"},
+    {"use_slots", use_slots, METH_O,
+     "use_slots([(name, is_float, dims or None), ...]); is_float None: read over"},
     {"expect", expect, METH_VARARGS, "expect(id, text): what lines begin with"},
     {"use_files", use_files, METH_O, "use_files(paths)"},
+    {"use_sources", use_sources, METH_O, "use_sources([(path, command or None, bytes), ...])"},
     {"use_command", use_command, METH_VARARGS, "use_command(text or None)"},
     {"set_sizes", set_sizes, METH_VARARGS, "set_sizes(batch, threads)"},
     {"load", load, METH_NOARGS, "Adds the samples of the files to those in memory."},

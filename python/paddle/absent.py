@@ -58,13 +58,8 @@ ABSENT = (
             scatter barrier split new_group ReduceOp QueueDataset InMemoryDataset CountFilterEntry ProbabilityEntry
             """,
     }),
-    Absent("the classes behind training from data set files", "1.2", "", "Executor.train_from_dataset trains from the files of "
-           "fluid.DatasetFactory.", {
-        "paddle.fluid": """
-            DataFeedDesc data_feed_desc AsyncExecutor async_executor trainer_desc TrainerDesc
-            MultiTrainer DistMultiTrainer PipelineTrainer device_worker trainer_factory data_generator
-            """,
-    }),
+    Absent("the data generator beside incubate", "1.2", "1.3", "fluid.incubate.data_generator has it.",
+           {"paddle.fluid": "data_generator"}),
     Absent("the loading of data in worker processes", "1.8", "", FEED, {
         "paddle.fluid": "dataloader multiprocess_utils",
         "paddle.fluid.io": "default_collate_fn",

@@ -21,7 +21,8 @@ void pd_dataset_release(pd_dataset *dataset)
 }
 
 /* Slots say how what is in memory is to be read. */
-static pd_status add_slot(struct pd_dataset *d, const char *name, int is_float, int rank, const int64_t *dims)
+static pd_status add_slot(struct pd_dataset *d, const char *name, int is_float, int is_used, int rank,
+                          const int64_t *dims)
 {
     struct pd_meta shape = {0};
     if (d->store.n)
@@ -31,14 +32,22 @@ static pd_status add_slot(struct pd_dataset *d, const char *name, int is_float, 
         if (strcmp(d->schema.slot[i].name, name) == 0)
             return pd_fail(PD_EXISTS, "variable '%s' is named twice for the data set", name);
     if (rank >= 0) PD_TRY(pd_meta_set_dims(&shape, rank, dims));
-    return pd_schema_add(&d->schema, name, is_float, 1, rank >= 0 ? &shape : NULL);
+    return pd_schema_add(&d->schema, name, is_float, is_used, rank >= 0 ? &shape : NULL);
 }
 
 pd_status pd_dataset_add_slot(pd_dataset *dataset, const char *name, int is_float, int rank,
                               const int64_t *dims)
 {
     PD_TRY(pd_dataset_change(dataset, "being set up", "change its slots"));
-    pd_status status = add_slot(dataset, name, is_float, rank, dims);
+    pd_status status = add_slot(dataset, name, is_float, 1, rank, dims);
+    pd_dataset_changed(dataset);
+    return status;
+}
+
+pd_status pd_dataset_skip_slot(pd_dataset *dataset, const char *name)
+{
+    PD_TRY(pd_dataset_change(dataset, "being set up", "change its slots"));
+    pd_status status = add_slot(dataset, name, 0, 0, -1, NULL);
     pd_dataset_changed(dataset);
     return status;
 }
@@ -78,6 +87,17 @@ pd_status pd_dataset_expect(pd_dataset *dataset, int id, int text)
 pd_status pd_dataset_use_files(pd_dataset *dataset, int n, const char *const *paths)
 {
     return pd_dataset_set_files(dataset, n, paths);
+}
+
+pd_status pd_dataset_use_sources(pd_dataset *dataset, int n, const pd_data_source *sources)
+{
+    struct pd_file *files = pd_calloc((size_t)n, sizeof *files);
+    if (!files) return pd_no_memory();
+    for (int i = 0; i < n; i++)
+        files[i] = (struct pd_file){(char *)sources[i].path, (char *)sources[i].command, sources[i].bytes};
+    pd_status status = pd_dataset_set_sources(dataset, n, files);
+    pd_free(files);
+    return status;
 }
 
 pd_status pd_dataset_use_command(pd_dataset *dataset, const char *command)

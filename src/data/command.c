@@ -43,6 +43,7 @@ static const char script[] = "(read -r x; kill -9 0) <&4 >/dev/null 2>&1 3>&- 4<
 
 struct pd_command {
     const char *text, *path;
+    int brings; /* the file, and nothing goes through it */
     const int *stop;
     int out, err, status, life; /* -1: at its end */
     pid_t pid;                  /* 0: none */
@@ -116,9 +117,16 @@ pd_status pd_command_start(const char *text, const char *path, int file, const i
     int theirs[4] = {-1, -1, -1, -1}, input = -1, failed = 0;
     struct pd_command *c = pd_calloc(1, sizeof *c);
     if (!c) return pd_no_memory();
-    *c = (struct pd_command){
-        .text = text, .path = path, .stop = stop, .out = -1, .err = -1, .status = -1, .life = -1};
-    if (!open_ends(c, theirs) || (input = fcntl(file, F_DUPFD_CLOEXEC, FD_LEAST)) < 0)
+    *c = (struct pd_command){.text = text,
+                             .path = path,
+                             .brings = file < 0,
+                             .stop = stop,
+                             .out = -1,
+                             .err = -1,
+                             .status = -1,
+                             .life = -1};
+    input = file < 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : fcntl(file, F_DUPFD_CLOEXEC, FD_LEAST);
+    if (input < 0 || !open_ends(c, theirs))
         failed = errno;
     else
         failed = spawn(c, input, theirs);
@@ -185,6 +193,9 @@ static pd_status judge(struct pd_command *c)
         snprintf(how, sizeof how, "ended with status %d", status);
     while (c->n_said && (c->said[c->n_said - 1] == '\n' || c->said[c->n_said - 1] == ' '))
         c->said[--c->n_said] = 0;
+    if (c->brings)
+        return pd_fail(PD_IO, "data file '%s' could not be read: the command that brings it %s%s%s", c->path,
+                       how, c->n_said ? "; it said: " : ", without a word on its standard error", c->said);
     return pd_fail(PD_IO, "the pipe command '%s' %s while it read '%s'%s%s", c->text, how, c->path,
                    c->n_said ? "; it said: " : ", without a word on its standard error", c->said);
 }

@@ -13,7 +13,8 @@
 
 struct pd_command;
 
-/* `text` for the shell; its input is `file`, whose name is `path`. Borrows all. While the command is silent,
+/* `text` for the shell; its input is `file`, whose name is `path`; -1: it needs none, and brings that file.
+ * Borrows all. While the command is silent,
  * *stop (atomic) is looked at now and then: not 0 ends the read with PD_INTERRUPTED. */
 pd_status pd_command_start(const char *text, const char *path, int file, const int *stop,
                            struct pd_command **out);

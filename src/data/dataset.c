@@ -52,11 +52,11 @@ void pd_dataset_changed(struct pd_dataset *dataset)
     dataset->bytes = dataset->store.bytes;
 }
 
-static void drop_paths(struct pd_dataset *d)
+static void drop_files(struct pd_dataset *d)
 {
-    for (int i = 0; i < d->paths.n; i++)
-        pd_free(d->paths.at[i]);
-    pd_vec_free(&d->paths);
+    for (int i = 0; i < d->files.n; i++)
+        pd_file_clear(&d->files.at[i]);
+    pd_vec_free(&d->files);
 }
 
 void pd_dataset_free(struct pd_dataset *dataset)
@@ -64,29 +64,36 @@ void pd_dataset_free(struct pd_dataset *dataset)
     if (!dataset) return;
     pd_store_clear(&dataset->store);
     pd_schema_clear(&dataset->schema);
-    drop_paths(dataset);
+    drop_files(dataset);
     pd_free(dataset->command);
     pd_free(dataset);
 }
 
-static pd_status take_paths(struct pd_dataset *d, int n, const char *const *paths)
+static pd_status take_files(struct pd_dataset *d, int n, const struct pd_file *files)
 {
-    drop_paths(d);
-    for (int i = 0; i < n; i++) {
-        char *copy = pd_strdup(paths[i]);
-        if (!copy || !pd_vec_push(&d->paths, copy)) {
-            pd_free(copy);
-            return pd_no_memory();
-        }
-    }
+    drop_files(d);
+    if (!pd_vec_reserve(&d->files, n)) return pd_no_memory();
+    for (int i = 0; i < n; i++)
+        if (!pd_file_copy(&files[i], &d->files.at[d->files.n++])) return pd_no_memory();
     return PD_OK;
+}
+
+pd_status pd_dataset_set_sources(struct pd_dataset *dataset, int n, const struct pd_file *files)
+{
+    PD_TRY(pd_dataset_change(dataset, "being set up", "name its files"));
+    pd_status status = take_files(dataset, n, files);
+    pd_dataset_changed(dataset);
+    return status;
 }
 
 pd_status pd_dataset_set_files(struct pd_dataset *dataset, int n, const char *const *paths)
 {
-    PD_TRY(pd_dataset_change(dataset, "being set up", "name its files"));
-    pd_status status = take_paths(dataset, n, paths);
-    pd_dataset_changed(dataset);
+    struct pd_file *files = pd_calloc((size_t)n, sizeof *files);
+    if (!files) return pd_no_memory();
+    for (int i = 0; i < n; i++)
+        files[i].path = (char *)paths[i];
+    pd_status status = pd_dataset_set_sources(dataset, n, files);
+    pd_free(files);
     return status;
 }
 
@@ -116,8 +123,7 @@ static pd_status check(const struct pd_dataset *d)
 
 pd_status pd_dataset_open_files(const struct pd_dataset *dataset, struct pd_files *files)
 {
-    return pd_files_init(files, &dataset->schema, dataset->command, dataset->paths.n,
-                         (const char *const *)dataset->paths.at);
+    return pd_files_init(files, &dataset->schema, dataset->command, dataset->files.n, dataset->files.at);
 }
 
 /* ---- loading ---- */
@@ -190,7 +196,7 @@ static pd_status read_files(struct pd_dataset *dataset, int (*poll)(void *), voi
     PD_TRY(check(dataset));
     pd_status status = pd_dataset_open_files(dataset, &load.files);
     if (status == PD_OK) {
-        int n = dataset->threads < dataset->paths.n ? dataset->threads : dataset->paths.n;
+        int n = dataset->threads < dataset->files.n ? dataset->threads : dataset->files.n;
         struct pd_crew crew = {.n = n > 0 ? n : 1,
                                .work = load_some,
                                .stop = stop_loading,

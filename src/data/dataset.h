@@ -12,7 +12,7 @@
 struct pd_dataset {
     struct pd_schema schema;
     char *command; /* NULL: none */
-    PD_VEC(char *) paths;
+    PD_VEC(struct pd_file) files;
     int64_t batch_size;
     int threads; /* that load */
     int is_in_memory;
@@ -30,6 +30,7 @@ void pd_dataset_free(struct pd_dataset *dataset); /* NULL is fine */
 pd_status pd_dataset_change(struct pd_dataset *dataset, const char *doing, const char *then);
 void pd_dataset_changed(struct pd_dataset *dataset);
 pd_status pd_dataset_set_files(struct pd_dataset *dataset, int n, const char *const *paths);
+pd_status pd_dataset_set_sources(struct pd_dataset *dataset, int n, const struct pd_file *files); /* copied */
 pd_status pd_dataset_set_command(struct pd_dataset *dataset,
                                  const char *command); /* borrowed; "" or NULL: none */
 /* Adds the samples of the files to those in memory. */

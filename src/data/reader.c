@@ -36,27 +36,41 @@ struct pd_line_reader {
     int is_over; /* the source has no more */
 };
 
+int pd_file_copy(const struct pd_file *file, struct pd_file *out)
+{
+    *out = (struct pd_file){.path = pd_strdup(file->path), .bytes = file->bytes};
+    if (file->command) out->command = pd_strdup(file->command);
+    return out->path && (out->command || !file->command);
+}
+
+void pd_file_clear(struct pd_file *file)
+{
+    pd_free(file->path);
+    pd_free(file->command);
+}
+
 pd_status pd_files_init(struct pd_files *files, const struct pd_schema *schema, const char *command, int n,
-                        const char *const *paths)
+                        const struct pd_file *list)
 {
     *files = (struct pd_files){.schema = schema, .lock = PTHREAD_MUTEX_INITIALIZER};
     if (command && !(files->command = pd_strdup(command))) return pd_no_memory();
-    if (!pd_vec_reserve(&files->paths, n)) return pd_no_memory();
+    if (!pd_vec_reserve(&files->list, n)) return pd_no_memory();
     for (int i = 0; i < n; i++) {
-        char *copy = pd_strdup(paths[i]);
-        if (!copy) return pd_no_memory();
-        files->paths.at[files->paths.n++] = copy;
+        if (!pd_file_copy(&list[i], &files->list.at[files->list.n++])) return pd_no_memory();
         struct stat about;
-        if (stat(copy, &about) == 0 && S_ISREG(about.st_mode)) files->bytes += about.st_size;
+        if (list[i].command)
+            files->bytes += list[i].bytes;
+        else if (stat(list[i].path, &about) == 0 && S_ISREG(about.st_mode))
+            files->bytes += about.st_size;
     }
     return PD_OK;
 }
 
 void pd_files_clear(struct pd_files *files)
 {
-    for (int i = 0; i < files->paths.n; i++)
-        pd_free(files->paths.at[i]);
-    pd_vec_free(&files->paths);
+    for (int i = 0; i < files->list.n; i++)
+        pd_file_clear(&files->list.at[i]);
+    pd_vec_free(&files->list);
     pd_free(files->command);
     files->command = NULL;
 }
@@ -74,13 +88,13 @@ static pd_status too_bad(const struct pd_files *files)
 
 pd_status pd_files_check(struct pd_files *files)
 {
-    if (files->paths.n == 0)
+    if (files->list.n == 0)
         return pd_fail(PD_INVALID, "there is no file to read; give some with set_filelist");
     if (files->lines == 0)
         return pd_fail(PD_INVALID,
                        "%d file%s, the first '%s', ha%s no sample%s%s%s: nothing would be trained",
-                       files->paths.n, files->paths.n == 1 ? "" : "s", files->paths.at[0],
-                       files->paths.n == 1 ? "s" : "ve", files->command ? " after the pipe command '" : "",
+                       files->list.n, files->list.n == 1 ? "" : "s", files->list.at[0].path,
+                       files->list.n == 1 ? "s" : "ve", files->command ? " after the pipe command '" : "",
                        files->command ? files->command : "", files->command ? "'" : "");
     if (files->bad) PD_TRY(too_bad(files));
     if (files->bad > TOLD)
@@ -138,13 +152,15 @@ static pd_status begin_file(struct pd_line_reader *r, int *more)
 {
     struct pd_files *f = r->files;
     pthread_mutex_lock(&f->lock);
-    *more = f->next < f->paths.n;
+    *more = f->next < f->list.n;
     if (*more) r->number = f->next++;
     pthread_mutex_unlock(&f->lock);
     if (!*more) return PD_OK;
-    r->path = f->paths.at[r->number];
-    PD_TRY(pd_source_open(r->path, f->command, &f->stop, &r->source));
-    r->size = pd_source_size(r->source);
+    const struct pd_file *file = &f->list.at[r->number];
+    r->path = file->path;
+    PD_TRY(file->command ? pd_source_make(r->path, file->command, &f->stop, &r->source)
+                         : pd_source_open(r->path, f->command, &f->stop, &r->source));
+    r->size = file->command ? file->bytes : pd_source_size(r->source);
     r->counted = 0;
     r->line = 1;
     r->bad_first = 0;

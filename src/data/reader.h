@@ -14,11 +14,18 @@
 #include "base/vec.h"
 #include "data/schema.h"
 
+/* A file, or what a command of its own makes. */
+struct pd_file {
+    char *path;
+    char *command; /* NULL: the file itself */
+    int64_t bytes; /* what the command's text counts for */
+};
+
 /* What readers share. All but the first three are under `lock`, or atomic. */
 struct pd_files {
     const struct pd_schema *schema;
-    char *command; /* as pd_source_open has it */
-    PD_VEC(char *) paths;
+    char *command; /* for files without one of their own; as pd_source_open has it */
+    PD_VEC(struct pd_file) list;
     pthread_mutex_t lock;
     int next;            /* file that nobody has begun */
     int stop;            /* atomic: readers end soon */
@@ -28,10 +35,13 @@ struct pd_files {
     char first_bad[400]; /* for an error */
 };
 
-/* `schema` is borrowed; `command` and `paths` are copied. What there is then is for pd_files_clear, also when
+/* `schema` is borrowed; `command` and `list` are copied. What there is then is for pd_files_clear, also when
  * it fails. */
 pd_status pd_files_init(struct pd_files *files, const struct pd_schema *schema, const char *command, int n,
-                        const char *const *paths);
+                        const struct pd_file *list);
+/* A copy; 0: memory is short, and what there is then is for pd_file_clear. */
+int pd_file_copy(const struct pd_file *file, struct pd_file *out);
+void pd_file_clear(struct pd_file *file);
 void pd_files_clear(struct pd_files *files);
 /* After all readers: an error when nothing was read, or too much of it was bad. Tells how many lines were
  * left out. */

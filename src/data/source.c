@@ -79,9 +79,24 @@ pd_status pd_source_open(const char *path, const char *command, const int *stop,
     return PD_OK;
 }
 
+pd_status pd_source_make(const char *path, const char *command, const int *stop, struct pd_source **out)
+{
+    struct pd_source *s = pd_calloc(1, sizeof *s);
+    if (!s) return pd_no_memory();
+    *s = (struct pd_source){.path = path, .stop = stop, .file = -1};
+    pd_status status = pd_command_start(command, path, -1, stop, &s->command);
+    if (status != PD_OK) {
+        pd_source_close(s);
+        return status;
+    }
+    *out = s;
+    return PD_OK;
+}
+
 static pd_status read_command(struct pd_source *s, char *to, size_t room, size_t *n)
 {
     PD_TRY(pd_command_read(s->command, to, room, n));
+    if (s->file < 0) return PD_OK;
     off_t at = *n ? lseek(s->file, 0, SEEK_CUR) : s->size; /* it shares our place in the file */
     if (at > 0) s->done = at;
     return PD_OK;

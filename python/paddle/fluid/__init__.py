@@ -28,10 +28,10 @@ del annotations  # `fluid.annotations` is a module
 
 # Modules that `fluid.<name>` loads.
 _MODULES = frozenset("""
-    annotations average backward clip communicator compiler contrib data_feeder dataset debugger default_scope_funcs
-    distribute_lookup_table evaluator executor graphviz incubate initializer input install_check io layer_helper layers
+    annotations average backward clip communicator compiler contrib data_feed_desc data_feeder dataset debugger
+    default_scope_funcs device_worker distribute_lookup_table evaluator executor graphviz incubate initializer input install_check io layer_helper layers
     learning_rate_decay lod_tensor log_helper metrics nets op optimizer parallel_executor param_attr profiler
-    reader regularizer transpiler wrapped_decorator
+    reader regularizer trainer_desc trainer_factory transpiler wrapped_decorator
     """.split())
 
 # Names that `fluid.<name>` takes from a module.
@@ -44,6 +44,11 @@ _NAMES = {
     "DatasetFactory": "dataset",
     "InMemoryDataset": "dataset",
     "QueueDataset": "dataset",
+    "DataFeedDesc": "data_feed_desc",
+    "TrainerDesc": "trainer_desc",
+    "MultiTrainer": "trainer_desc",
+    "DistMultiTrainer": "trainer_desc",
+    "PipelineTrainer": "trainer_desc",
     "append_backward": "backward",
     "gradients": "backward",
     "ParamAttr": "param_attr",
@@ -71,7 +76,7 @@ _NAMES = {
     "RoundRobin": "transpiler",
 }
 
-# Names and modules of v0.11 to v0.14 that v1.8 has not; `from paddle.fluid import *` leaves them out.
+# Names and modules of v0.11 to v1.4 that v1.8 has not; `from paddle.fluid import *` leaves them out.
 _OLD_NAMES = {
     "Block": "framework",
     "Operator": "framework",
@@ -87,26 +92,31 @@ _OLD_NAMES = {
     "EndStepEvent": "trainer",
     "CheckpointConfig": "trainer",
     "Inferencer": "inferencer",
+    "AsyncExecutor": "async_executor",
     "InferenceTranspiler": "transpiler",
 }
 _OLD_MODULES = frozenset("""
-    debuger distribute_transpiler distributed_splitter inference_transpiler inferencer memory_optimization_transpiler trainer
+    async_executor debuger distribute_transpiler distributed_splitter inference_transpiler inferencer
+    memory_optimization_transpiler trainer
     """.split())
 
 # The same for tools that read the code without running it.
 if TYPE_CHECKING:
     from paddle.fluid import annotations as annotations
+    from paddle.fluid import async_executor as async_executor
     from paddle.fluid import average as average
     from paddle.fluid import backward as backward
     from paddle.fluid import clip as clip
     from paddle.fluid import communicator as communicator
     from paddle.fluid import compiler as compiler
     from paddle.fluid import contrib as contrib
+    from paddle.fluid import data_feed_desc as data_feed_desc
     from paddle.fluid import data_feeder as data_feeder
     from paddle.fluid import dataset as dataset
     from paddle.fluid import debuger as debuger
     from paddle.fluid import debugger as debugger
     from paddle.fluid import default_scope_funcs as default_scope_funcs
+    from paddle.fluid import device_worker as device_worker
     from paddle.fluid import distribute_lookup_table as distribute_lookup_table
     from paddle.fluid import distribute_transpiler as distribute_transpiler
     from paddle.fluid import distributed_splitter as distributed_splitter
@@ -136,13 +146,17 @@ if TYPE_CHECKING:
     from paddle.fluid import reader as reader
     from paddle.fluid import regularizer as regularizer
     from paddle.fluid import trainer as trainer
+    from paddle.fluid import trainer_desc as trainer_desc
+    from paddle.fluid import trainer_factory as trainer_factory
     from paddle.fluid import transpiler as transpiler
     from paddle.fluid import wrapped_decorator as wrapped_decorator
+    from paddle.fluid.async_executor import AsyncExecutor as AsyncExecutor
     from paddle.fluid.backward import append_backward as append_backward
     from paddle.fluid.backward import gradients as gradients
     from paddle.fluid.compiler import BuildStrategy as BuildStrategy
     from paddle.fluid.compiler import CompiledProgram as CompiledProgram
     from paddle.fluid.compiler import ExecutionStrategy as ExecutionStrategy
+    from paddle.fluid.data_feed_desc import DataFeedDesc as DataFeedDesc
     from paddle.fluid.data_feeder import DataFeeder as DataFeeder
     from paddle.fluid.dataset import DatasetFactory as DatasetFactory
     from paddle.fluid.dataset import InMemoryDataset as InMemoryDataset
@@ -179,6 +193,10 @@ if TYPE_CHECKING:
     from paddle.fluid.trainer import EndEpochEvent as EndEpochEvent
     from paddle.fluid.trainer import EndStepEvent as EndStepEvent
     from paddle.fluid.trainer import Trainer as Trainer
+    from paddle.fluid.trainer_desc import DistMultiTrainer as DistMultiTrainer
+    from paddle.fluid.trainer_desc import MultiTrainer as MultiTrainer
+    from paddle.fluid.trainer_desc import PipelineTrainer as PipelineTrainer
+    from paddle.fluid.trainer_desc import TrainerDesc as TrainerDesc
     from paddle.fluid.transpiler import DistributeTranspiler as DistributeTranspiler
     from paddle.fluid.transpiler import DistributeTranspilerConfig as DistributeTranspilerConfig
     from paddle.fluid.transpiler import HashName as HashName

@@ -9,7 +9,6 @@ Executor.train_from_dataset and infer_from_dataset run a Program over them. docs
 
 from __future__ import annotations
 
-import glob
 import os
 import random
 import threading
@@ -18,8 +17,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddle import _core
-from paddle.fluid import core, dataset_deal
+from paddle.fluid import core, dataset_deal, dataset_files
 from paddle.fluid.data_feeder import convert_dtype
+from paddle.fluid.dataset_page_views import PageViews
 from paddle.fluid.framework import Variable
 
 __all__ = ["DatasetFactory", "InMemoryDataset", "QueueDataset"]
@@ -71,6 +71,7 @@ class DatasetBase:
         self.parse_ins_id = self.parse_content = False
         self.dataset = _core.Dataset(self._in_memory)
         self._lines: tuple | None = None  # what the engine knows of them
+        self._files: dataset_files.Files | None = None  # those that are read now
         self._handing = threading.Lock()  # settings go to the engine as one
 
     # ---- settings ----
@@ -105,22 +106,15 @@ class DatasetBase:
         self.thread_num = int(thread_num)
 
     def set_filelist(self, filelist: Sequence[str]) -> None:
-        """The files, each a path or a pattern such as ``"train/part-*"``.
+        """The files, each a path or a pattern such as ``"train/part-*"``; also URLs (``"s3://bucket/part-*"``: where fsspec is
+        installed), paths of HDFS (by the hadoop command) and Parquet files (where pyarrow is). docs/DATA.md tells more.
 
         Args:
             filelist: a list of them.
         """
         if isinstance(filelist, str | os.PathLike):
             raise TypeError(f"set_filelist wants a list of paths, found {filelist!r}; write [{str(filelist)!r}].")
-        found: list[str] = []
-        for path in map(os.fspath, filelist):
-            if "\0" in path:
-                raise ValueError(f"set_filelist: the path {path!r} has a zero byte; no file has such a name.")
-            matches = sorted(glob.glob(path)) if glob.has_magic(path) and not os.path.exists(path) else [path]
-            if not matches:
-                raise ValueError(f"set_filelist: no file is like {path!r}.")
-            found += matches
-        self.filelist, self._has_filelist = found, True
+        self.filelist, self._has_filelist = dataset_files.listed(filelist), True
 
     def set_use_var(self, var_list: Sequence[Variable]) -> None:
         """The variables that lines fill, in their order on a line. A variable with ``lod_level=0`` is dense: its shape says how
@@ -224,7 +218,7 @@ class DatasetBase:
         self._check_vars()
         with self._handing:
             self.dataset.use_command(self.pipe_command)
-            self.dataset.use_files(self._local_files())
+            self._open_files()
             self.dataset.set_sizes(self.batch_size, self.thread_num)
         self._hand_over_lines()
 
@@ -246,22 +240,31 @@ class DatasetBase:
         return [(var.name, var.dtype == core.VarDesc.VarType.FP32, list(var.shape) if var.lod_level == 0 else None)
                 for var in self.use_var]
 
-    def _local_files(self) -> list[str]:
+    def _open_files(self) -> None:
         if not self.filelist:
             raise ValueError("The data set has no files: give some with set_filelist.")
-        remote = [path for path in self.filelist if path.startswith(("hdfs:", "afs:")) and not os.path.exists(path)]
-        if remote:
-            raise NotImplementedError(f"{remote[0]!r} is not on this machine. Files of HDFS are not read by data sets yet: copy "
-                                      "them here first (hadoop fs -get), or have the pipe command read them.")
-        return self.filelist
+        files = dataset_files.Files(self)
+        try:
+            self.dataset.use_sources([tuple(source) for source in files.sources])
+        except BaseException:  # it is in use, with those of before
+            files.close()
+            raise
+        self._close_files()
+        self._files = files
+
+    def _close_files(self) -> None:
+        if self._files is not None:
+            self._files.close()
+        self._files = None
 
     def _prepare_to_run(self) -> None:
         self._hand_over()
 
     def _finish_to_run(self) -> None:
-        pass
+        self._close_files()
 
     def _threads(self, thread: int) -> int:
+        """How many train; when it is prepared to run."""
         return thread if thread > 0 else self.thread_num
 
     def __repr__(self) -> str:
@@ -292,6 +295,10 @@ class QueueDataset(DatasetBase):
         """
         raise NotImplementedError("QueueDataset does not support global shuffle, please use InMemoryDataset for global_shuffle")
 
+    def _threads(self, thread: int) -> int:
+        files = len(self._files.sources) if self._files is not None else len(self.filelist)
+        return min(super()._threads(thread), max(1, files))  # a file is read by one thread
+
 
 class FileInstantDataset(QueueDataset):
     """The same as QueueDataset; upstream read these files in another way."""
@@ -299,7 +306,7 @@ class FileInstantDataset(QueueDataset):
     _feed = "MultiSlotFileInstantDataFeed"
 
 
-class InMemoryDataset(DatasetBase):
+class InMemoryDataset(PageViews, DatasetBase):
     """Loads files into memory, shuffles them and trains on them, as often as is wanted.
 
     As in 1.8.5 the zeros of variables that are not dense are left out when samples are loaded; one of nothing but zeros keeps
@@ -393,30 +400,6 @@ class InMemoryDataset(DatasetBase):
         self.merge_size = int(merge_size)
         self.parse_ins_id = True
 
-    def set_parse_logkey(self, parse_logkey: bool) -> None:
-        """Upstream's log keys of page views; not there.
-
-        Args:
-            parse_logkey: False.
-        """
-        _only_false("set_parse_logkey", parse_logkey)
-
-    def set_merge_by_sid(self, merge_by_sid: bool) -> None:
-        """Upstream's merging of samples by page view; not there.
-
-        Args:
-            merge_by_sid: False.
-        """
-        _only_false("set_merge_by_sid", merge_by_sid)
-
-    def set_enable_pv_merge(self, enable_pv_merge: bool) -> None:
-        """Upstream's merging of samples by page view; not there.
-
-        Args:
-            enable_pv_merge: False.
-        """
-        _only_false("set_enable_pv_merge", enable_pv_merge)
-
     # ---- samples ----
 
     def load_into_memory(self) -> None:
@@ -441,7 +424,10 @@ class InMemoryDataset(DatasetBase):
         if self._is_left_out():
             return
         self._hand_over()
-        self.dataset.load()
+        try:
+            self.dataset.load()
+        finally:
+            self._close_files()
 
     def _is_left_out(self) -> bool:
         """A worker whose part of the files is none has nothing to load; it gets samples when they are shuffled globally."""
@@ -468,6 +454,8 @@ class InMemoryDataset(DatasetBase):
                 self.dataset.load()
             except BaseException as error:
                 self._preload_error = error
+            finally:
+                self._close_files()
 
         self._preload = threading.Thread(target=read, name="preload_into_memory", daemon=True)
         self._preload.start()
@@ -580,8 +568,3 @@ class BoxPSDataset(InMemoryDataset):
 
     def __init__(self):
         raise NotImplementedError("BoxPSDataset needs BoxPS, which is not there. Use InMemoryDataset.")
-
-
-def _only_false(name: str, value: bool) -> None:
-    if value:
-        raise NotImplementedError(f"{name}(True): merging samples by page view is not there.")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from paddle.fluid import compiler, executor_servers, framework, profiler
-from paddle.fluid.dataset import DatasetBase, QueueDataset
+from paddle.fluid.dataset import DatasetBase
 from paddle.fluid.framework import Program, Variable
 from paddle.fluid.progress import Progress, watched
 
@@ -35,10 +35,8 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
     shown = Shown(fetch_list, fetch_info, print_period, fetch_handler)
     if progress.wants_values:
         shown.watch(watched(program), progress)
-    threads = dataset._threads(thread)
-    if isinstance(dataset, QueueDataset):
-        threads = min(threads, max(1, len(dataset.filelist)))  # a file is read by one thread
     dataset._prepare_to_run()
+    threads = dataset._threads(thread)
     if debug:
         profiler.start_profiler("All")
     try:
