@@ -510,6 +510,15 @@ typedef struct pd_train_options {
 PD_API pd_status pd_dataset_train(pd_dataset *dataset, pd_program *program, pd_scope *scope,
                                   const pd_train_options *options, pd_train_report *report);
 
+/* The batches of a data set one by one, beside passes of others. */
+typedef struct pd_batches pd_batches;
+PD_API pd_status pd_batches_begin(pd_dataset *dataset, pd_batches **out);
+/* *values: one for each slot, lent until the next call; NULL at the end. */
+PD_API pd_status pd_batches_next(pd_batches *batches, int *n, pd_value *const **values, int64_t *samples);
+/* Any thread: one that waits in pd_batches_next returns with PD_INTERRUPTED. */
+PD_API void pd_batches_stop(pd_batches *batches);
+PD_API void pd_batches_end(pd_batches *batches); /* NULL is fine */
+
 /* ---- profile ---- */
 
 PD_API void pd_profile_start(void);

@@ -4,7 +4,8 @@
 struct core_dataset {
     PyObject_HEAD struct core_state *state;
     pd_dataset *at;
-    pd_peers *peers; /* NULL: it does not listen */
+    pd_peers *peers;     /* NULL: it does not listen */
+    pd_batches *batches; /* NULL: nobody goes over them one by one */
 };
 
 static struct core_dataset *of(PyObject *self)
@@ -41,6 +42,7 @@ static void dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
+    pd_batches_end(of(self)->batches);
     pd_peers_release(of(self)->peers);
     pd_dataset_release(of(self)->at);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
@@ -197,6 +199,62 @@ static PyObject *size(PyObject *self, PyObject *unused)
     int64_t samples, bytes;
     pd_dataset_size(of(self)->at, &samples, &bytes);
     return Py_BuildValue("LL", (long long)samples, (long long)bytes);
+}
+
+/* ---- batches, one by one ---- */
+
+static PyObject *end_batches(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    pd_batches *batches = of(self)->batches;
+    of(self)->batches = NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    pd_batches_end(batches);
+    PyEval_RestoreThread(thread);
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *begin_batches(PyObject *self, PyObject *unused)
+{
+    Py_DECREF(end_batches(self, unused));
+    return core_result(of(self)->state, pd_batches_begin(of(self)->at, &of(self)->batches));
+}
+
+static PyObject *stop_batches(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    if (of(self)->batches) pd_batches_stop(of(self)->batches);
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *copies(struct core_state *state, int n, pd_value *const *values)
+{
+    PyObject *list = PyList_New(n);
+    for (int i = 0; list && i < n; i++) {
+        PyObject *copy = core_value_new(state->tensor_type, PD_LOD_TENSOR);
+        if (!copy || core_failed(state, pd_value_assign(((struct core_value *)copy)->at, values[i]))) {
+            Py_XDECREF(copy);
+            Py_CLEAR(list);
+        } else
+            PyList_SetItem(list, i, copy);
+    }
+    return list;
+}
+
+static PyObject *next_batch(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    pd_value *const *values;
+    int64_t samples;
+    int n;
+    if (!of(self)->batches) return PyErr_Format(PyExc_ValueError, "begin_batches() comes first.");
+    PyThreadState *thread = PyEval_SaveThread();
+    pd_status status = pd_batches_next(of(self)->batches, &n, &values, &samples);
+    PyEval_RestoreThread(thread);
+    if (core_failed(of(self)->state, status)) return NULL;
+    if (!values) return Py_NewRef(Py_None);
+    PyObject *list = copies(of(self)->state, n, values);
+    return list ? Py_BuildValue("LN", (long long)samples, list) : NULL;
 }
 
 /* ---- among workers ---- */
@@ -385,6 +443,11 @@ static PyMethodDef methods[] = {
     {"unlisten", unlisten, METH_NOARGS, "Ends what listen() began."},
     {"drop", drop, METH_NOARGS, "Lets go of the samples in memory."},
     {"size", size, METH_NOARGS, "(samples, bytes) in memory"},
+    {"begin_batches", begin_batches, METH_NOARGS, "Begins to go over them."},
+    {"next_batch", next_batch, METH_NOARGS, "(samples, [LoDTensor, ...]), or None at the end"},
+    {"stop_batches", stop_batches, METH_NOARGS, "Any thread: next_batch() returns."},
+    {"end_batches", end_batches, METH_NOARGS,
+     "Ends what begin_batches() began, when nobody is in next_batch()."},
     {"train", train, METH_VARARGS,
      "train(program, scope, threads, fetches, period, show_ms, on_print, on_poll) -> (batches, samples, "
      "done, "

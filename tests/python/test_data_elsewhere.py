@@ -20,7 +20,9 @@ while [ "${1#-D}" != "$1" ]; do echo "$1" >> "$STORE/options"; shift; done
 path="$STORE/${2#hdfs:/}"
 case $1 in
 -cat) cat "$path" ;;
--ls) echo "Found some items"; for each in $path; do [ -e "$each" ] && echo "-rw-r--r-- 1 me us 5 2020-01-01 10:00 hdfs:/${each#$STORE/}"; done ;;
+-ls)
+    echo "Found some items"
+    for each in $path; do [ -e "$each" ] && echo "-rw-r--r-- 1 me us 5 2020-01-01 10:00 hdfs:/${each#$STORE/}"; done ;;
 esac
 """
 
@@ -96,7 +98,8 @@ def test_without_hadoop(tmp_path, monkeypatch):
     net = Net(tmp_path)
     dataset = net.dataset()
     dataset.set_filelist(["afs:/x/part-*"])
-    with pytest.raises(FileNotFoundError, match="'afs:/x/part-.' is listed by 'hadoop', which cannot be run.*HADOOP_HOME.*set_download_cmd"):
+    told = "'afs:/x/part-.' is listed by 'hadoop', which cannot be run.*HADOOP_HOME.*set_download_cmd"
+    with pytest.raises(FileNotFoundError, match=told):
         net.exe.train_from_dataset(dataset=dataset)
 
 

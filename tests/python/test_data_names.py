@@ -1,4 +1,4 @@
-"""What scripts of v1.2 to v1.8 name beside data sets: DataFeedDesc, AsyncExecutor, TrainerDesc, TrainerFactory, FetchHandlerMonitor."""
+"""What scripts of v1.2 to v1.8 name beside data sets: DataFeedDesc, AsyncExecutor, TrainerDesc and its kin, core.Dataset."""
 
 import threading
 
@@ -148,9 +148,9 @@ def test_trainers():
     trainer._gen_trainer_desc()
     # These bytes are what 1.8.5 makes of the same settings.
     assert trainer._desc() == (
-        b"\n\x10DistMultiTrainer\x12\rHogwildWorker\x18\x02@\x01H\x01U\x00\x00\x00?X\x01b\x02/xj\x01ar\x01cz\x01w\x80\x01\x02\x88\x01"
-        b"\x03\x92\x01\x01n\x9a\x01\x18\x08\x01\x10\x05\x18\x01 \x02(\x030\x04:\x01aB\x01bH\x01P\x00X\x01\xa2\x01\x12\x08\x01\x12\x01n"
-        b"\x1d\xcd\xcc\xcc=%\x00\x00\x00@*\x01w\xa8\x01\x01\xb0\x01\x01\xba\x01\x01l")
+        b"\n\x10DistMultiTrainer\x12\rHogwildWorker\x18\x02@\x01H\x01U\x00\x00\x00?X\x01b\x02/xj\x01ar\x01cz\x01w"
+        b"\x80\x01\x02\x88\x01\x03\x92\x01\x01n\x9a\x01\x18\x08\x01\x10\x05\x18\x01 \x02(\x030\x04:\x01aB\x01bH\x01P\x00X\x01"
+        b"\xa2\x01\x12\x08\x01\x12\x01n\x1d\xcd\xcc\xcc=%\x00\x00\x00@*\x01w\xa8\x01\x01\xb0\x01\x01\xba\x01\x01l")
     for worker, what in (("DownpourSGD", "pslib"), ("Section", "PipelineOptimizer")):
         trainer = fluid.trainer_factory.TrainerFactory()._create_trainer({"trainer": "PipelineTrainer", "device_worker": worker})
         with pytest.raises(NotImplementedError, match=what):
@@ -183,11 +183,72 @@ def test_fetch_handler_monitor():
 def test_setters_of_page_views_and_pslib():
     dataset = fluid.DatasetFactory().create_dataset("InMemoryDataset")
     dataset.set_current_phase(1)
-    dataset.set_generate_unique_feasigns(False, 3)
+    dataset.set_generate_unique_feasigns(True, 3)
+    dataset.generate_local_tables_unlock(0, 1, 1, 1, 1)
     dataset.set_fleet_send_batch_size(80)
     dataset.set_fleet_send_sleep_seconds(2)
     assert dataset.get_pv_data_size() == 0
-    for call in (dataset.preprocess_instance, dataset.postprocess_instance, lambda: dataset.set_enable_pv_merge(True),
-                 lambda: dataset.set_generate_unique_feasigns(True, 3), lambda: dataset.generate_local_tables_unlock(0, 1, 1, 1, 1)):
+    for call in (dataset.preprocess_instance, dataset.postprocess_instance, lambda: dataset.set_enable_pv_merge(True)):
         with pytest.raises(NotImplementedError, match="not there"):
             call()
+
+
+def test_core_names(tmp_path):
+    dataset = fluid.core.Dataset("MultiSlotDataset")
+    dataset.set_thread_num(12)
+    dataset.set_filelist(["a", "b"])
+    dataset.set_trainer_num(4)
+    dataset.set_hdfs_config("name", "ugi")
+    dataset.set_download_cmd("cmd")
+    assert (dataset.get_thread_num(), dataset.get_filelist(), dataset.get_trainer_num()) == (12, ["a", "b"], 4)
+    assert (dataset.get_hdfs_config(), dataset.get_download_cmd()) == (("name", "ugi"), "cmd")
+    with pytest.raises(ValueError, match="There is no data set 'x'"):
+        fluid.core.Dataset("x")
+    assert fluid.core.Fleet().get_cache_threshold(0) == 0
+    with pytest.raises(ImportError, match="core.Fleet.init_worker is not there yet"):
+        fluid.core.Fleet().init_worker("", 0)
+
+
+@pytest.mark.parametrize("kind", ["QueueDataset", "InMemoryDataset"])
+@pytest.mark.parametrize("places", [1, 3])
+@pytest.mark.parametrize("drop_last", [True, False])
+def test_loader_from_dataset(tmp_path, kind, places, drop_last):
+    """ROWS samples in batches of 8: seven whole ones and one of 1. What does not fill all places is spread over them."""
+    net = Net(tmp_path)
+    dataset = net.dataset(kind)
+    if kind == "InMemoryDataset":
+        dataset.load_into_memory()
+    loader = fluid.io.DataLoader.from_dataset(dataset, [fluid.CPUPlace()] * places, drop_last)
+    for _ in range(2):
+        feeds = list(loader)
+        assert all(len(each) == places for each in feeds)
+        one = [feed for each in feeds for feed in each]
+        sizes = [feed["label"].shape()[0] for feed in one]
+        if places == 1:
+            assert sizes == [8] * 7 + ([] if drop_last else [1])
+        else:
+            assert sizes[:6] == [8] * 6 and sizes[6:] == ([] if drop_last else [3, 3, 3])
+        count = sum(sizes)
+        words = np.concatenate([np.array(feed["words"]).ravel() for feed in one])
+        lengths = sum((feed["words"].recursive_sequence_lengths()[0] for feed in one), [])
+        np.testing.assert_array_equal(words, np.concatenate([each[0] for each in net.samples[:count]]))
+        assert lengths == [len(each[0]) for each in net.samples[:count]]
+        np.testing.assert_array_equal(np.concatenate([np.array(feed["dense"]) for feed in one]),
+                                      np.stack([each[1] for each in net.samples[:count]]))
+    if places == 1:
+        losses = [net.exe.run(feed=feed, fetch_list=[net.loss])[0].item() for feed in loader()]
+        assert len(losses) == len(feeds) and np.isfinite(losses).all()
+
+
+def test_a_loader_that_is_left_in_the_middle(tmp_path):
+    net = Net(tmp_path)
+    dataset = net.dataset(batch=1)
+    loader = fluid.io.DataLoader.from_dataset(dataset, fluid.CPUPlace())
+    for _ in range(20):
+        next(iter(loader))
+    assert len(list(loader)) == ROWS
+    dataset.set_filelist([str(tmp_path / "nowhere")])
+    with pytest.raises(fluid.core.EnforceNotMet, match="data file '.*nowhere' cannot be opened"):
+        list(loader)
+    with pytest.raises(TypeError, match="a data set of fluid.DatasetFactory is wanted"):
+        fluid.io.DataLoader.from_dataset(3, fluid.CPUPlace())

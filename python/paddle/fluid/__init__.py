@@ -29,9 +29,9 @@ del annotations  # `fluid.annotations` is a module
 # Modules that `fluid.<name>` loads.
 _MODULES = frozenset("""
     annotations average backward clip communicator compiler contrib data_feed_desc data_feeder dataset debugger
-    default_scope_funcs device_worker distribute_lookup_table evaluator executor graphviz incubate initializer input install_check io layer_helper layers
-    learning_rate_decay lod_tensor log_helper metrics nets op optimizer parallel_executor param_attr profiler
-    reader regularizer trainer_desc trainer_factory transpiler wrapped_decorator
+    default_scope_funcs device_worker distribute_lookup_table evaluator executor graphviz incubate initializer input
+    install_check io layer_helper layers learning_rate_decay lod_tensor log_helper metrics nets op optimizer
+    parallel_executor param_attr profiler reader regularizer trainer_desc trainer_factory transpiler wrapped_decorator
     """.split())
 
 # Names that `fluid.<name>` takes from a module.

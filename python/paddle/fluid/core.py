@@ -295,6 +295,8 @@ def get_fetch_variable(scope, name: str, index: int):
 
 # Names that live in modules of their own, which most scripts never need.
 _LAZY = {
+    "Dataset": "paddle.fluid.core_dataset",
+    "Fleet": "paddle.fluid.core_fleet",
     "ProgramDesc": "paddle.fluid.descs",
     "BlockDesc": "paddle.fluid.descs",
     "OpDesc": "paddle.fluid.descs",

@@ -9,22 +9,16 @@ Executor.train_from_dataset and infer_from_dataset run a Program over them. docs
 
 from __future__ import annotations
 
-import os
 import random
 import threading
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from paddle import _core
-from paddle.fluid import core, dataset_deal, dataset_files
-from paddle.fluid.data_feeder import convert_dtype
+from paddle.fluid import dataset_deal
+from paddle.fluid.dataset_base import DatasetBase
 from paddle.fluid.dataset_page_views import PageViews
-from paddle.fluid.framework import Variable
 
 __all__ = ["DatasetFactory", "InMemoryDataset", "QueueDataset"]
-
-_KINDS = {core.VarDesc.VarType.FP32: "float", core.VarDesc.VarType.INT64: "uint64"}
 
 
 class DatasetFactory:
@@ -49,227 +43,6 @@ class DatasetFactory:
         if datafeed_class not in classes:
             raise ValueError(f"datafeed class {datafeed_class} does not exist; there are {', '.join(classes)}")
         return classes[datafeed_class]()
-
-
-class DatasetBase:
-    """What all data sets have: files, variables, batches."""
-
-    _in_memory = False
-    _feed = "MultiSlotDataFeed"
-
-    def __init__(self):
-        self.pipe_command = "cat"
-        self.batch_size = 32
-        self.thread_num = 1
-        self.filelist: list[str] = []
-        self._has_filelist = False
-        self.use_var: list[Variable] = []
-        self.rank_offset: str | None = None
-        self.pv_batch_size: int | None = None
-        self.download_cmd = ""
-        self.fs_name = self.fs_ugi = ""
-        self.parse_ins_id = self.parse_content = False
-        self.dataset = _core.Dataset(self._in_memory)
-        self._lines: tuple | None = None  # what the engine knows of them
-        self._files: dataset_files.Files | None = None  # those that are read now
-        self._handing = threading.Lock()  # settings go to the engine as one
-
-    # ---- settings ----
-
-    def set_pipe_command(self, pipe_command: str) -> None:
-        """A shell command through which each file goes before its lines are read, for example ``"zcat"`` or
-        ``"python my_data_generator.py"``. One that fails ends the run, with what it said.
-
-        Args:
-            pipe_command: the command; "cat" reads the files themselves.
-        """
-        self.pipe_command = pipe_command
-
-    def set_batch_size(self, batch_size: int) -> None:
-        """Samples of a batch. The last batch of a pass may have fewer.
-
-        Args:
-            batch_size: 1 or more; 32 where it is not set.
-        """
-        if batch_size < 1:
-            raise ValueError(f"set_batch_size({batch_size}): a batch has 1 sample or more.")
-        self.batch_size = int(batch_size)
-
-    def set_thread(self, thread_num: int) -> None:
-        """How many threads read, and train where train_from_dataset is not told otherwise.
-
-        Args:
-            thread_num: 1 or more.
-        """
-        if thread_num < 1:
-            raise ValueError(f"set_thread({thread_num}): give 1 thread or more.")
-        self.thread_num = int(thread_num)
-
-    def set_filelist(self, filelist: Sequence[str]) -> None:
-        """The files, each a path or a pattern such as ``"train/part-*"``; also URLs (``"s3://bucket/part-*"``: where fsspec is
-        installed), paths of HDFS (by the hadoop command) and Parquet files (where pyarrow is). docs/DATA.md tells more.
-
-        Args:
-            filelist: a list of them.
-        """
-        if isinstance(filelist, str | os.PathLike):
-            raise TypeError(f"set_filelist wants a list of paths, found {filelist!r}; write [{str(filelist)!r}].")
-        self.filelist, self._has_filelist = dataset_files.listed(filelist), True
-
-    def set_use_var(self, var_list: Sequence[Variable]) -> None:
-        """The variables that lines fill, in their order on a line. A variable with ``lod_level=0`` is dense: its shape says how
-        many numbers it has.
-
-        Args:
-            var_list: variables of type float32 or int64.
-        """
-        for var in var_list:
-            if not isinstance(var, Variable):
-                raise TypeError(f"set_use_var wants Variables, found {var!r}.")
-            if var.dtype not in _KINDS:
-                raise ValueError("Currently, fluid.dataset only supports dtype=float32 and dtype=int64; "
-                                 f"{var.name} is {convert_dtype(var.dtype)}")
-        self.use_var = list(var_list)
-
-    def set_hdfs_config(self, fs_name: str, fs_ugi: str) -> None:
-        """Where files lie whose paths begin with ``hdfs:`` or ``afs:``; they are read by ``hadoop fs -cat``.
-
-        Args:
-            fs_name: its name, "hdfs://host:port".
-            fs_ugi: user and password, "me,secret".
-        """
-        self.fs_name, self.fs_ugi = fs_name, fs_ugi
-
-    def set_download_cmd(self, download_cmd: str) -> None:
-        """A command that writes a file whose path begins with ``hdfs:`` or ``afs:``; it gets the path as its last word.
-
-        Args:
-            download_cmd: the command.
-        """
-        self.download_cmd = download_cmd
-
-    def set_rank_offset(self, rank_offset: str) -> None:
-        """The name of the variable that has the ranks of page views.
-
-        Args:
-            rank_offset: its name.
-        """
-        self.rank_offset = rank_offset
-
-    def set_pv_batch_size(self, pv_batch_size: int) -> None:
-        """Page views of a batch, where samples are merged by page view.
-
-        Args:
-            pv_batch_size: how many.
-        """
-        self.pv_batch_size = int(pv_batch_size)
-
-    def set_fea_eval(self, record_candidate_size: int, fea_eval: bool = True) -> None:
-        """Allows slots_shuffle.
-
-        Args:
-            record_candidate_size: how many samples upstream kept to choose from; all are chosen from here.
-            fea_eval: whether.
-        """
-        self.fea_eval = fea_eval
-
-    def slots_shuffle(self, slots: Sequence[str]) -> None:
-        """Gives the numbers of these variables to other samples, at random: what are they worth to a model?
-
-        Args:
-            slots: names of variables.
-        """
-        raise NotImplementedError("slots_shuffle needs samples in memory: use InMemoryDataset.")
-
-    def desc(self) -> str:
-        """The settings as upstream's DataFeedDesc, in text.
-
-        Examples:
-            .. code-block:: python
-
-                import paddle.fluid as fluid
-
-                print(fluid.DatasetFactory().create_dataset().desc())
-        """
-        lines = [f'name: "{self._feed}"', f"batch_size: {self.batch_size}"]
-        if self.use_var:
-            lines.append("multi_slot_desc {")
-            for var in self.use_var:
-                lines += ["  slots {", f'    name: "{var.name}"', f'    type: "{_KINDS[var.dtype]}"']
-                if var.lod_level == 0:
-                    lines.append("    is_dense: true")
-                lines.append("    is_used: true")
-                if var.lod_level == 0:
-                    lines += [f"    shape: {size}" for size in var.shape]
-                lines.append("  }")
-            lines.append("}")
-        lines.append(f'pipe_command: "{self.pipe_command}"')
-        lines.append(f"thread_num: {self.thread_num}")
-        if self.rank_offset is not None:
-            lines.append(f'rank_offset: "{self.rank_offset}"')
-        if self.pv_batch_size is not None:
-            lines.append(f"pv_batch_size: {self.pv_batch_size}")
-        return "\n".join(lines) + "\n"
-
-    # ---- for the Executor ----
-
-    def _hand_over(self) -> None:
-        """Gives the settings to the engine, which refuses them while the data set is in use."""
-        self._check_vars()
-        with self._handing:
-            self.dataset.use_command(self.pipe_command)
-            self._open_files()
-            self.dataset.set_sizes(self.batch_size, self.thread_num)
-        self._hand_over_lines()
-
-    def _check_vars(self) -> None:
-        if not self.use_var:
-            raise ValueError("The data set has no variables to fill: name them with set_use_var.")
-
-    def _hand_over_lines(self) -> None:
-        self._check_vars()
-        with self._handing:
-            slots = self._slots()
-            lines = (self.parse_ins_id, self.parse_content, slots)
-            if lines != self._lines:  # others than those of samples in memory are refused
-                self.dataset.use_slots(slots)
-                self.dataset.expect(self.parse_ins_id, self.parse_content)
-                self._lines = lines
-
-    def _slots(self) -> list[tuple]:
-        return [(var.name, var.dtype == core.VarDesc.VarType.FP32, list(var.shape) if var.lod_level == 0 else None)
-                for var in self.use_var]
-
-    def _open_files(self) -> None:
-        if not self.filelist:
-            raise ValueError("The data set has no files: give some with set_filelist.")
-        files = dataset_files.Files(self)
-        try:
-            self.dataset.use_sources([tuple(source) for source in files.sources])
-        except BaseException:  # it is in use, with those of before
-            files.close()
-            raise
-        self._close_files()
-        self._files = files
-
-    def _close_files(self) -> None:
-        if self._files is not None:
-            self._files.close()
-        self._files = None
-
-    def _prepare_to_run(self) -> None:
-        self._hand_over()
-
-    def _finish_to_run(self) -> None:
-        self._close_files()
-
-    def _threads(self, thread: int) -> int:
-        """How many train; when it is prepared to run."""
-        return thread if thread > 0 else self.thread_num
-
-    def __repr__(self) -> str:
-        return (f"{type(self).__name__}({len(self.filelist)} files, {len(self.use_var)} variables, "
-                f"batch size {self.batch_size}, {self.thread_num} threads)")
 
 
 class QueueDataset(DatasetBase):
@@ -397,7 +170,7 @@ class InMemoryDataset(PageViews, DatasetBase):
         Args:
             merge_size: ids that do not have so many samples are left out; 0: none is.
         """
-        self.merge_size = int(merge_size)
+        self.merge_size = self.dataset.merge_size = int(merge_size)
         self.parse_ins_id = True
 
     # ---- samples ----
@@ -421,7 +194,8 @@ class InMemoryDataset(PageViews, DatasetBase):
                 print(dataset.get_memory_data_size())    # 2
         """
         self._check_preload("load it")
-        if self._is_left_out():
+        if self._is_left_out("nothing is loaded"):
+            self._hand_over_lines()
             return
         self._hand_over()
         try:
@@ -429,12 +203,6 @@ class InMemoryDataset(PageViews, DatasetBase):
         finally:
             self._close_files()
 
-    def _is_left_out(self) -> bool:
-        """A worker whose part of the files is none has nothing to load; it gets samples when they are shuffled globally."""
-        if self._has_filelist and not self.filelist:
-            warnings.warn("load_into_memory: the list of files is empty, so nothing is loaded here.", stacklevel=3)
-            self._hand_over_lines()
-        return self._has_filelist and not self.filelist
 
     def preload_into_memory(self, thread_num: int | None = None) -> None:
         """Begins to read the files, and returns at once.
@@ -443,7 +211,8 @@ class InMemoryDataset(PageViews, DatasetBase):
             thread_num: how many threads read; None: as set_thread says.
         """
         self._check_preload("load more")
-        if self._is_left_out():
+        if self._is_left_out("nothing is loaded"):
+            self._hand_over_lines()
             return
         self._hand_over()
         if thread_num:
@@ -497,9 +266,7 @@ class InMemoryDataset(PageViews, DatasetBase):
             self._hand_over_lines()
             dataset_deal.deal(self, fleet, None if self.shuffle_seed is None else self._seed(), by_id)
         if by_id:
-            left_out = self.dataset.merge(self.merge_size)
-            if left_out:
-                warnings.warn(f"{left_out} samples were left out: their ids do not have {self.merge_size} samples.", stacklevel=2)
+            self.dataset.merge_by_lineid()
         if by_id or fleet is None or fleet.worker_num() == 1:
             self.local_shuffle()
 

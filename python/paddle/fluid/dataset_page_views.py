@@ -1,12 +1,15 @@
-"""What upstream's InMemoryDataset has for samples of page views and for pslib. Neither is there: what asks for them says so, and what
-asks for nothing passes.
+"""What upstream's InMemoryDataset has for samples of page views and for tables of pslib. Page views are not there: what asks for
+them says so, and what asks for nothing passes.
 """
 
 from __future__ import annotations
 
 from typing import NoReturn
 
+from paddle.fluid.log_helper import notice
+
 _NO_VIEWS = "{}: merging samples by page view is not there. set_merge_by_lineid() merges those of one id."
+_NO_TABLES = "{} has no effect: rows of tables are made when they are first touched (docs/TABLES.md)."
 
 
 def _only_false(name: str, value: bool) -> None:
@@ -61,19 +64,18 @@ class PageViews:
         return 0
 
     def set_generate_unique_feasigns(self, generate_uni_feasigns: bool, shard_num: int) -> None:
-        """Upstream's list of all ids for tables of pslib; not there, and not needed: rows are made when they are first touched.
+        """Listed all ids for tables of pslib; accepted, for rows are made when they are first touched.
 
         Args:
-            generate_uni_feasigns: False.
+            generate_uni_feasigns: not used.
             shard_num: not used.
         """
         if generate_uni_feasigns:
-            raise NotImplementedError("set_generate_unique_feasigns(True, ...): tables of pslib are not there. Rows of our tables "
-                                      "are made when they are first touched: docs/TABLES.md.")
+            notice(_NO_TABLES.format("set_generate_unique_feasigns"))
 
     def generate_local_tables_unlock(self, table_id: int, fea_dim: int, read_thread_num: int, consume_thread_num: int,
-                                     shard_num: int) -> NoReturn:
-        """Raises: it filled tables of pslib.
+                                     shard_num: int) -> None:
+        """Filled tables of pslib before they were used; accepted, for rows are made when they are first touched.
 
         Args:
             table_id: not used.
@@ -82,5 +84,4 @@ class PageViews:
             consume_thread_num: not used.
             shard_num: not used.
         """
-        raise NotImplementedError("generate_local_tables_unlock: tables of pslib are not there. Rows of our tables are made when they "
-                                  "are first touched: docs/TABLES.md.")
+        notice(_NO_TABLES.format("generate_local_tables_unlock"))

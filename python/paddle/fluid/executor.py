@@ -518,6 +518,13 @@ class FetchHandler:
         self.var_dict = var_dict
         self.period_secs = period_secs
 
+    @staticmethod
+    def help() -> None:
+        """Prints how one is written."""
+        import inspect
+
+        print(inspect.cleandoc(FetchHandler.__doc__ or ""))
+
     def handler(self, res_dict: dict) -> None:
         """Called with the values; overwrite it to do more than print.
 

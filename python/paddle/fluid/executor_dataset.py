@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
     from paddle.fluid.executor import global_scope
 
     if dataset is None:
-        raise RuntimeError("dataset is need and should be initialized: make one with fluid.DatasetFactory().create_dataset().")
+        raise RuntimeError("dataset is need and should be initialized")
     if not isinstance(dataset, DatasetBase):
         raise TypeError(f"A data set of fluid.DatasetFactory is wanted, found {dataset!r}.")
     if print_period < 1:
@@ -35,6 +36,8 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
     shown = Shown(fetch_list, fetch_info, print_period, fetch_handler)
     if progress.wants_values:
         shown.watch(watched(program), progress)
+    if dataset._is_left_out("nothing is trained"):
+        return
     dataset._prepare_to_run()
     threads = dataset._threads(thread)
     if debug:
@@ -63,6 +66,10 @@ class Shown:
             raise ValueError(f"fetch_info has {len(self.infos)} texts for the {len(fetches)} variables of fetch_list: one each.")
         self.n, self.every, self.handler = len(fetches), print_period, handler
         self.keys: list[str] = []
+        if handler is not None and not isinstance(handler.var_dict, dict):
+            warnings.warn(f"FetchHandler: var_dict is {handler.var_dict!r}; a dict of names and Variables is wanted. The handler "
+                          "is not called.", stacklevel=4)
+            self.handler = handler = None
         if handler is not None:
             for key, var in handler.var_dict.items():
                 if not isinstance(var, Variable):

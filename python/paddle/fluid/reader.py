@@ -17,7 +17,7 @@ With iterable=False the loader stands in the Program, and Executor.run takes a b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Iterator, NoReturn
+from typing import TYPE_CHECKING, Callable, Iterator
 
 import numpy as np
 
@@ -343,8 +343,21 @@ class DataLoader:
         return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
 
     @staticmethod
-    def from_dataset(dataset: object, places: PlaceLike | list, drop_last: bool = True) -> NoReturn:
-        raise RuntimeError("DataLoader.from_dataset is not there. Use DataLoader.from_generator.")
+    def from_dataset(dataset: object, places: PlaceLike | list, drop_last: bool = True) -> DataLoaderBase:
+        """Makes a loader of the batches of a data set, which the engine reads.
+
+        Args:
+            dataset: one of fluid.DatasetFactory.
+            places: where the batches go: one batch for each of several places.
+            drop_last: leave out a batch that is shorter, and batches that do not fill all places; False: what is left is spread
+                over all places.
+
+        Returns:
+            a loader.
+        """
+        from paddle.fluid.reader_dataset import DatasetLoader
+
+        return DatasetLoader(dataset, places, drop_last)
 
 
 class PyReader(DataLoaderBase):

@@ -7,7 +7,10 @@ import struct
 from typing import Any, NamedTuple
 
 _DEFAULTS: dict[Any, Any] = {"string": "", "int32": 0, "int64": 0, "bool": False, "float": 0.0}
-_TOKEN = re.compile(r"""\s*(?:\#[^\n]*\s*)*(?:(?P<word>[\w.+-]+)|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<sign>[{}<>:;,\[\]]))""")
+_TOKEN = re.compile(
+    r"""\s*(?:\#[^\n]*\s*)*"""
+    r"""(?:(?P<word>[\w.+-]+)|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<sign>[{}<>:;,\[\]]))"""
+)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "'": "'", "\\": "\\"}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from paddle import absent
 from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet, Mode
-from paddle.fluid.incubate.fleet.parameter_server.pslib.not_there import fill_absent, not_there
+from paddle.fluid.incubate.fleet.base.role_base import RoleMakerBase
+from paddle.fluid.incubate.fleet.parameter_server.pslib.not_there import PSLibNotThere, fill_absent, not_there
 from paddle.fluid.incubate.fleet.parameter_server.pslib.optimizer_factory import FLEET_GLOBAL_DICT, DistributedAdam
 
 __all__ = ["PSLib", "DownpourOptimizer", "DistributedAdam", "FLEET_GLOBAL_DICT", "fleet", "fleet_embedding"]
@@ -15,6 +16,19 @@ class PSLib(Fleet):
 
     def __init__(self):
         super().__init__(Mode.PSLIB)
+
+    def init(self, role_maker: RoleMakerBase | None = None) -> None:
+        """Finds out who this process is.
+
+        Args:
+            role_maker: who tells it; None: the environment, as PaddleCloudRoleMaker reads it.
+        """
+        try:
+            super().init(role_maker)
+        except ValueError as error:
+            if role_maker is not None:
+                raise
+            raise PSLibNotThere(f"PSLib.init without a role maker: {error}") from None
 
 
 fill_absent(PSLib, """

@@ -5,9 +5,13 @@ from __future__ import annotations
 from paddle import absent
 
 
-def not_there(what: str) -> NotImplementedError:
+class PSLibNotThere(NotImplementedError, ImportError):
+    """Scripts that get on without pslib catch an ImportError, which 1.8.5 raises where its parts are not installed."""
+
+
+def not_there(what: str) -> PSLibNotThere:
     """It, for one name."""
-    return NotImplementedError(f"{what} is not there yet: it belongs to pslib, which this package has not. {absent.FLEET}")
+    return PSLibNotThere(f"{what} is not there yet: it belongs to pslib, which this package has not. {absent.FLEET}")
 
 
 def fill_absent(owner: type, names: str) -> None:
