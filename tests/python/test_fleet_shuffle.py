@@ -64,6 +64,20 @@ def test_a_seed_tells_who_gets_what(tmp_path):
     assert sorted(sum(first, [])) == list(range(810))
 
 
+def test_samples_of_one_id_meet(tmp_path):
+    """Each worker has one half of each pair; one id is alone, and left out."""
+    files = []
+    for i in range(2):
+        files.append(tmp_path / f"{i}.txt")
+        files[i].write_text("".join(f"1 line-{k} 1 {k + 1} 1 {k}\n" for k in range(300 + i)))
+    with Job(*(["--files", file, "--merge", 2] for file in files)) as job:
+        job.end()
+        got = [line.split() for worker in job.workers for line in worker.output().splitlines() if line.startswith("got ")]
+        assert [each[3] for each in got] == ["300", "300"] and sum(int(each[1]) for each in got) == 300
+        assert all(90 < int(each[1]) < 210 for each in got)
+        assert sum("1 samples were left out" in worker.output() for worker in job.workers) == 1
+
+
 def test_a_worker_is_killed(tmp_path):
     files = ["--files", write(tmp_path / "a.txt", range(50))]
     with Job(files, files, [*files, "--kill"], FLAGS_ps_on_trainer_loss="shrink") as job:

@@ -1,8 +1,8 @@
 """One process of a Fleet job that shuffles samples globally. `--files` are this worker's; what it holds then goes into --out, in
 its order, a line for each sample: its number.
 
---seed; --times: so many shuffles; --kill: this worker ends itself when the others are about to connect; --other: it has other
-variables; --train: a pass over what it has at the end.
+--seed; --merge N: samples of one line id become one; --times: so many shuffles; --kill: this worker ends itself when the others are
+about to connect; --other: it has other variables; --train: a pass over what it has at the end.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ def arguments():
     parser.add_argument("--files", nargs="*", default=[])
     parser.add_argument("--out")
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--merge", type=int)
     parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--other", action="store_true")
@@ -61,6 +62,8 @@ def main():
     dataset.set_batch_size(7)
     dataset.set_filelist(args.files)
     dataset.set_shuffle_seed(args.seed)
+    if args.merge is not None:
+        dataset.set_merge_by_lineid(args.merge)
     dataset.load_into_memory()
     print(f"has {dataset.get_memory_data_size()} of {dataset.get_memory_data_size(fleet)}", flush=True)
     if args.kill:
@@ -72,7 +75,7 @@ def main():
     exe = fluid.Executor()
     exe.run(fleet.startup_program)
     seen = []
-    if dataset.get_memory_data_size():
+    if args.out and dataset.get_memory_data_size():
         handler = Seen({"ids": ids, "value": value}, seen)
         exe.infer_from_dataset(fluid.default_main_program().clone(for_test=True), dataset, fetch_handler=handler)
     if args.train:
