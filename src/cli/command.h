@@ -52,10 +52,15 @@ int pd_cli_report_unknown(const char *name);
 /* Reports an argument that is one too many for the command. Returns PD_CLI_EXIT_USAGE. */
 int pd_cli_report_extra(const struct pd_cli_command *command, const char *argument);
 
+/* The process becomes `python -m module` with these words. Returns only where that fails, which it has said:
+ * a pd_cli_exit. `command` is for messages. */
+int pd_cli_become_python(const char *command, const char *module, int n, char **words);
+
 extern const struct pd_cli_command pd_cli_help;
 extern const struct pd_cli_command pd_cli_launch;
 extern const struct pd_cli_command pd_cli_ps;
 extern const struct pd_cli_command pd_cli_psbench;
+extern const struct pd_cli_command pd_cli_table;
 extern const struct pd_cli_command pd_cli_version;
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 const struct pd_cli_command *const pd_cli_commands[] = {
-    &pd_cli_help, &pd_cli_launch, &pd_cli_ps, &pd_cli_psbench, &pd_cli_version, NULL,
+    &pd_cli_help, &pd_cli_launch, &pd_cli_ps, &pd_cli_psbench, &pd_cli_table, &pd_cli_version, NULL,
 };
 
 /* Flags that people try first, and the command each one stands for. */

@@ -43,7 +43,7 @@ def test_help_lists_the_commands(words):
     done = run(*words)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("usage: paddle <command>")
-    for name in ("help", "launch", "ps", "psbench", "version"):
+    for name in ("help", "launch", "ps", "psbench", "table", "version"):
         assert f"\n    {name} " in done.stdout
 
 
@@ -53,7 +53,8 @@ def test_help_of_one_command():
     assert done.stdout.startswith("usage: paddle version\n")
 
 
-@pytest.mark.parametrize("name, option", [("help", None), ("ps", "--watch SECONDS"), ("psbench", "--seconds S"), ("version", None)])
+@pytest.mark.parametrize("name, option", [("help", None), ("ps", "--watch SECONDS"), ("psbench", "--seconds S"),
+                                          ("table", "--on-duplicate first|sum|mean"), ("version", None)])
 def test_help_and_the_option_help_say_the_same(name, option):
     done = run("help", name)
     assert (done.returncode, done.stderr) == (0, "") and (option or "Show the") in done.stdout
@@ -78,14 +79,14 @@ def test_unknown_command_suggests_the_nearest(typed, meant):
     done = run(typed)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (f"paddle: there is no command '{typed}'. Did you mean '{meant}'? "
-                           "The commands are: help, launch, ps, psbench, version.\n")
+                           "The commands are: help, launch, ps, psbench, table, version.\n")
 
 
 @pytest.mark.parametrize("typed", ["frobnicate", "x", "", "v" * 5000, "--flag=1"])
 def test_unknown_command_that_is_near_to_none(typed):
     done = run(typed)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"paddle: there is no command '{typed}'. The commands are: help, launch, ps, psbench, version.\n"
+    assert done.stderr == f"paddle: there is no command '{typed}'. The commands are: help, launch, ps, psbench, table, version.\n"
 
 
 @pytest.mark.parametrize("typed", ["train", "pserver", "merge_model", "dump_config", "make_diagram"])
