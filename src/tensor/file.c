@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
 
 #define MAX_LEVELS 16
@@ -48,20 +49,26 @@ static size_t put_varint(uint8_t *to, uint64_t v)
     return n;
 }
 
-/* Version, description, data. */
-static pd_status write_tensor(struct sink *s, const struct pd_tensor *t)
+/* Version and description; the data follow. */
+static pd_status write_tensor_head(struct sink *s, const struct pd_meta *m)
 {
     uint8_t desc[16 + PD_MAX_RANK * 11];
-    size_t n = 0, bytes = pd_tensor_bytes(t);
+    size_t n = 0;
     desc[n++] = 0x08;
-    n += put_varint(desc + n, (uint64_t)t->meta.dtype);
-    for (int i = 0; i < t->meta.rank; i++) {
+    n += put_varint(desc + n, (uint64_t)m->dtype);
+    for (int i = 0; i < m->rank; i++) {
         desc[n++] = 0x10;
-        n += put_varint(desc + n, (uint64_t)t->meta.dim[i]);
+        n += put_varint(desc + n, (uint64_t)m->dim[i]);
     }
     PD_TRY(put_u32(s, 0));
     PD_TRY(put_u32(s, (uint32_t)n));
-    PD_TRY(put(s, desc, n));
+    return put(s, desc, n);
+}
+
+static pd_status write_tensor(struct sink *s, const struct pd_tensor *t)
+{
+    size_t bytes = pd_tensor_bytes(t);
+    PD_TRY(write_tensor_head(s, &t->meta));
     return bytes ? put(s, t->data, bytes) : PD_OK;
 }
 
@@ -107,6 +114,33 @@ pd_status pd_value_write_file(const struct pd_value *value, FILE *file)
     return write_value(&(struct sink){.file = file}, value);
 }
 
+enum { PIECE = 1 << 18 }; /* bytes of rows that are put together at a time */
+
+pd_status pd_rows_write_file(const struct pd_rows_given *rows, FILE *file)
+{
+    struct sink s = {.file = file};
+    int64_t bytes = rows->width * (int64_t)sizeof(float), most = PIECE / bytes > 0 ? PIECE / bytes : 1;
+    char *piece = pd_malloc((size_t)(most * bytes > PIECE ? most * bytes : PIECE));
+    if (!piece) return pd_no_memory();
+    struct pd_meta m = {.dtype = PD_DTYPE_FP32, .rank = 2, .dim = {rows->n, rows->width}};
+    pd_status status = put_u32(&s, 0);
+    if (status == PD_OK) status = put_u64(&s, (uint64_t)rows->n);
+    for (int64_t at = 0, n; status == PD_OK && at < rows->n; at += n) {
+        n = rows->n - at < PIECE / 8 ? rows->n - at : PIECE / 8;
+        rows->numbers(rows->arg, (int)n, (int64_t *)(void *)piece);
+        status = put(&s, piece, (size_t)n * 8);
+    }
+    if (status == PD_OK) status = put_u64(&s, (uint64_t)rows->height);
+    if (status == PD_OK) status = write_tensor_head(&s, &m);
+    for (int64_t at = 0, n; status == PD_OK && at < rows->n; at += n) {
+        n = rows->n - at < most ? rows->n - at : most;
+        rows->values(rows->arg, (int)n, (float *)(void *)piece);
+        status = put(&s, piece, (size_t)(n * bytes));
+    }
+    pd_free(piece);
+    return status;
+}
+
 /* ---- reading ---- */
 
 struct source {
@@ -133,6 +167,16 @@ static pd_status take(struct source *s, void *to, uint64_t n, const char *what)
         return pd_fail(PD_IO, "cannot read %s: %s", what,
                        ferror(s->file) ? strerror(errno) : "the file got shorter");
     }
+    s->left -= n;
+    return PD_OK;
+}
+
+/* As take, of what is read later. */
+static pd_status pass(struct source *s, uint64_t n, const char *what)
+{
+    if (n > s->left) return truncated(s, what, n);
+    if (n && fseeko(s->file, (off_t)n, SEEK_CUR) != 0)
+        return pd_fail(PD_IO, "cannot read %s: %s", what, strerror(errno));
     s->left -= n;
     return PD_OK;
 }
@@ -217,24 +261,32 @@ static pd_status parse_desc(const uint8_t *at, size_t n, struct pd_meta *m)
     return typed ? PD_OK : bad_desc("names no element type");
 }
 
-static pd_status take_values(struct source *s, struct pd_tensor *t)
+/* The bytes of the tensor's values, which are there. */
+static pd_status size_of_values(const struct source *s, const struct pd_meta *m, uint64_t *out)
 {
-    uint64_t bytes = pd_dtype_size(t->meta.dtype);
-    for (int i = 0; i < t->meta.rank; i++)
-        if (__builtin_mul_overflow(bytes, (uint64_t)t->meta.dim[i], &bytes))
-            return pd_fail(PD_FORMAT, "a tensor of shape %s does not fit into memory",
-                           pd_meta_dims_text(&t->meta));
+    uint64_t bytes = pd_dtype_size(m->dtype);
+    for (int i = 0; i < m->rank; i++)
+        if (__builtin_mul_overflow(bytes, (uint64_t)m->dim[i], &bytes))
+            return pd_fail(PD_FORMAT, "a tensor of shape %s does not fit into memory", pd_meta_dims_text(m));
     if (bytes > s->left) {
         truncated(s, "the tensor's values", bytes);
-        pd_error_add(" (shape %s, %s)", pd_meta_dims_text(&t->meta), pd_dtype_name(t->meta.dtype));
+        pd_error_add(" (shape %s, %s)", pd_meta_dims_text(m), pd_dtype_name(m->dtype));
         return PD_FORMAT;
     }
+    *out = bytes;
+    return PD_OK;
+}
+
+static pd_status take_values(struct source *s, struct pd_tensor *t)
+{
+    uint64_t bytes;
+    PD_TRY(size_of_values(s, &t->meta, &bytes));
     PD_TRY(pd_tensor_alloc(t));
     return take(s, t->data, bytes, "the tensor's values");
 }
 
-/* Description and data, after the version. */
-static pd_status take_tensor(struct source *s, struct pd_tensor *t)
+/* After the version. */
+static pd_status take_desc(struct source *s, struct pd_meta *m)
 {
     int32_t size;
     uint8_t desc[MAX_DESC];
@@ -246,7 +298,13 @@ static pd_status take_tensor(struct source *s, struct pd_tensor *t)
                        "tensor file",
                        size);
     PD_TRY(take(s, desc, (uint64_t)size, "the tensor's description"));
-    PD_TRY(parse_desc(desc, (size_t)size, &t->meta));
+    return parse_desc(desc, (size_t)size, m);
+}
+
+/* Description and data, after the version. */
+static pd_status take_tensor(struct source *s, struct pd_tensor *t)
+{
+    PD_TRY(take_desc(s, &t->meta));
     return take_values(s, t);
 }
 
@@ -331,7 +389,7 @@ static pd_status take_lod_tensor(struct source *s, struct pd_tensor *t)
     return check_lod(lod, &t->meta);
 }
 
-static pd_status take_rows(struct source *s, struct pd_value *v)
+static pd_status take_count(struct source *s, uint64_t *out)
 {
     uint64_t n;
     PD_TRY(take(s, &n, sizeof n, "the number of rows"));
@@ -339,6 +397,21 @@ static pd_status take_rows(struct source *s, struct pd_value *v)
     if (n > INT32_MAX / 2)
         return pd_fail(PD_FORMAT, "the file holds %" PRIu64 " rows, at most %d can be read", n,
                        INT32_MAX / 2);
+    *out = n;
+    return PD_OK;
+}
+
+static pd_status check_rows(uint64_t n, const struct pd_meta *m)
+{
+    if (m->rank >= 1 && m->dim[0] == (int64_t)n) return PD_OK;
+    return pd_fail(PD_FORMAT, "the file names %" PRIu64 " rows but holds values of shape %s; it is damaged",
+                   n, pd_meta_dims_text(m));
+}
+
+static pd_status take_rows(struct source *s, struct pd_value *v)
+{
+    uint64_t n;
+    PD_TRY(take_count(s, &n));
     if (!pd_vec_reserve(&v->rows, (int)n)) return pd_no_memory();
     v->rows.n = (int)n;
     PD_TRY(take(s, v->rows.at, n * 8, "the row numbers"));
@@ -350,11 +423,7 @@ static pd_status take_rows(struct source *s, struct pd_value *v)
             return pd_fail(PD_FORMAT,
                            "row number %" PRId64 " lies outside the height %" PRId64 "; the file is damaged",
                            v->rows.at[i], v->height);
-    if (v->tensor.meta.rank < 1 || v->tensor.meta.dim[0] != (int64_t)n)
-        return pd_fail(PD_FORMAT,
-                       "the file names %" PRIu64 " rows but holds values of shape %s; it is damaged", n,
-                       pd_meta_dims_text(&v->tensor.meta));
-    return PD_OK;
+    return check_rows(n, &v->tensor.meta);
 }
 
 static pd_status read_value(struct source *s, struct pd_value *v)
@@ -392,7 +461,8 @@ pd_status pd_value_read(struct pd_value *value, const void *bytes, size_t n, siz
     return PD_OK;
 }
 
-pd_status pd_value_read_file(struct pd_value *value, FILE *file)
+/* From the stream's present place on. */
+static pd_status source_of(FILE *file, struct source *out)
 {
     long here = ftell(file), end = -1;
     if (here >= 0 && fseek(file, 0, SEEK_END) == 0) {
@@ -400,6 +470,35 @@ pd_status pd_value_read_file(struct pd_value *value, FILE *file)
         if (fseek(file, here, SEEK_SET) != 0) end = -1;
     }
     if (end < 0) return pd_fail(PD_IO, "cannot find out the size of the file: %s", strerror(errno));
-    struct source s = {.file = file, .left = end > here ? (uint64_t)(end - here) : 0};
+    *out = (struct source){.file = file, .left = end > here ? (uint64_t)(end - here) : 0};
+    return PD_OK;
+}
+
+pd_status pd_value_read_file(struct pd_value *value, FILE *file)
+{
+    struct source s;
+    PD_TRY(source_of(file, &s));
     return read_value(&s, value);
+}
+
+pd_status pd_rows_map_file(FILE *file, struct pd_rows_map *out)
+{
+    struct source s;
+    struct pd_rows_map m = {.meta = {.kind = PD_KIND_TENSOR}};
+    uint64_t n, bytes;
+    PD_TRY(source_of(file, &s));
+    uint64_t end = (uint64_t)ftello(file) + s.left;
+    PD_TRY(take_version(&s, "the selected rows"));
+    PD_TRY(take_count(&s, &n));
+    m.numbers_at = end - s.left;
+    PD_TRY(pass(&s, n * 8, "the row numbers"));
+    PD_TRY(take(&s, &m.height, sizeof m.height, "the height"));
+    PD_TRY(take_version(&s, "the tensor"));
+    PD_TRY(take_desc(&s, &m.meta));
+    m.values_at = end - s.left;
+    PD_TRY(size_of_values(&s, &m.meta, &bytes));
+    PD_TRY(check_rows(n, &m.meta));
+    m.n = (int64_t)n;
+    *out = m;
+    return PD_OK;
 }

@@ -48,7 +48,7 @@ static void *place_all(void *arg)
     name_of(name, s->index);
     for (uint64_t save = 1; save <= SAVES; save++) {
         struct pd_part part = {s->index, SERVERS, save};
-        s->failed |= pd_part_write(s->folder, name, s->value, &part, name) != PD_OK;
+        s->failed |= pd_part_write(s->folder, name, pd_file_body_of(s->value), &part, name) != PD_OK;
     }
     pthread_barrier_wait(s->all);
     for (uint64_t save = 1; save <= SAVES; save++) {
@@ -102,8 +102,8 @@ static void test_fewer_servers_than_before(void **state)
     for (uint32_t count = 5; count; count--) {
         uint64_t save = pd_part_first_save((uint64_t)count << 40) + 1;
         for (uint32_t i = 0; i < count; i++)
-            assert_ok(
-                pd_part_write(folder, name_of(name, i), value, &(struct pd_part){i, count, save}, name));
+            assert_ok(pd_part_write(folder, name_of(name, i), pd_file_body_of(value),
+                                    &(struct pd_part){i, count, save}, name));
         for (uint32_t i = 0; i < count; i++)
             assert_ok(pd_part_place(folder, name_of(name, i), &(struct pd_part){i, count, save}, name));
         for (uint32_t i = 0; i < 6; i++)
@@ -122,8 +122,8 @@ static void test_what_is_left_of_earlier_ones(void **state)
     int folder = open(path, O_RDONLY | O_DIRECTORY);
     struct pd_value *value = make_value();
     struct pd_part dead = {0, 2, 5}, next = {0, 2, 6};
-    assert_ok(pd_part_write(folder, "emb_0", value, &dead, "emb_0"));
-    assert_ok(pd_part_write(folder, "emb_0", value, &next, "emb_0"));
+    assert_ok(pd_part_write(folder, "emb_0", pd_file_body_of(value), &dead, "emb_0"));
+    assert_ok(pd_part_write(folder, "emb_0", pd_file_body_of(value), &next, "emb_0"));
     assert_ok(pd_part_place(folder, "emb_0", &next, "emb_0"));
     assert_ok(pd_part_place(folder, "emb_0", &next, "emb_0"));
     assert_false(has(path, "emb_0.save-0000000000000005"));

@@ -34,15 +34,10 @@ static pd_status open_folder(const struct session *session, const char *path, in
 }
 
 /* Of a table that keeps its rows by itself, and its states. */
-static pd_status write_rows(int folder, const char *name, const struct served *served, const char *path,
-                            const struct pd_part *part)
+static pd_status write_rows(const void *arg, FILE *file)
 {
-    struct pd_value *rows;
-    PD_TRY(pd_value_new(PD_KIND_SELECTED_ROWS, &rows));
-    pd_status status = served->of->kind->save(served->of, served->value, rows);
-    if (status == PD_OK) status = pd_part_write(folder, name, rows, part, path);
-    pd_value_unref(rows);
-    return status;
+    const struct served *served = arg;
+    return served->of->kind->save(served->of, served->value, file);
 }
 
 static pd_status write_part(struct session *session, const struct served *served, const char *path,
@@ -52,9 +47,10 @@ static pd_status write_part(struct session *session, const struct served *served
     int folder;
     PD_TRY(open_folder(session, path, &folder));
     int has_rows = served->of && served->of->kind->save && served->value->tensor.meta.rank > 1;
-    pd_status status = is_placed  ? pd_part_place(folder, name, part, path)
-                       : has_rows ? write_rows(folder, name, served, path, part)
-                                  : pd_part_write(folder, name, served->value, part, path);
+    struct pd_file_body body =
+        has_rows ? (struct pd_file_body){write_rows, served} : pd_file_body_of(served->value);
+    pd_status status =
+        is_placed ? pd_part_place(folder, name, part, path) : pd_part_write(folder, name, body, part, path);
     close(folder);
     return status;
 }

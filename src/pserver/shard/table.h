@@ -6,6 +6,8 @@
 #ifndef PD_PSERVER_TABLE_H
 #define PD_PSERVER_TABLE_H
 
+#include <stdio.h>
+
 #include "pserver/shard/rule.h"
 
 struct pd_table;
@@ -43,9 +45,9 @@ struct pd_table_kind {
     /* Takes up a part that this server, or another one of a former job, has kept. Rows that do not lie here
      * are left out. Before the first part comes NULL: what the table has goes. */
     pd_status (*load)(struct pd_table *table, const struct pd_table_part *part);
-    /* Its rows as selected rows, for a file: of the table or, where `of` is the variable of a state, of that.
-     * NULL: the variable is as it is. */
-    pd_status (*save)(const struct pd_table *table, const struct pd_value *of, struct pd_value *out);
+    /* Writes its rows as selected rows (tensor/file.h), of the table or, where `of` is the variable of a
+     * state, of that. NULL: the variable is as it is. */
+    pd_status (*save)(const struct pd_table *table, const struct pd_value *of, FILE *file);
     void (*free)(struct pd_table *table);
 };
 

@@ -29,8 +29,9 @@ struct pd_hashed_options {
 pd_status pd_hashed_options_read(const char *text, struct pd_hashed_options *out);
 
 /* `value` is the variable of the scope that the table goes by: a tensor of one row, as its states are, whose
- * row is what they begin with. Selected rows NAME@ROWS, of the table or of a state, are what a script has
- * loaded: they become the table's. Takes the rule, also on error. */
+ * row is what they begin with. Selected rows NAME@ROWS, of the table or of a state, and the files that
+ * NAME@FILES names, are what a script has loaded: they become the table's (table_hashed_take.c). Takes the
+ * rule, also on error. */
 pd_status pd_table_hashed_new(const struct pd_engine *engine, const char *name, struct pd_value *value,
                               struct pd_rule *rule, const struct pd_hashed_options *options,
                               struct pd_table **out);

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exec/scope.h"
 #include "pserver/shard/table_hashed_private.h"
+#include "tensor/file.h"
 
 /* ---- snapshots ---- */
 
@@ -106,75 +106,46 @@ static int column_of(const struct hashed *h, const struct pd_value *of)
     return -1;
 }
 
+/* Where a file is in the table: rows that are there, by their numbers. */
+struct walk {
+    const struct hashed *h;
+    int column;
+    int64_t at;
+};
+
+static const struct pd_row *next_row(struct walk *w)
+{
+    for (;;) {
+        const struct pd_row *row = pd_row_store_at(w->h->store, w->at++);
+        if (pd_hashed_is_there(w->h, row)) return row;
+    }
+}
+
+static void next_numbers(void *arg, int n, int64_t *out)
+{
+    struct walk *w = arg;
+    for (int i = 0; i < n; i++)
+        out[i] = pd_row_id(next_row(w));
+}
+
+static void next_values(void *arg, int n, float *out)
+{
+    struct walk *w = &((struct walk *)arg)[1];
+    int64_t width = w->h->width;
+    for (int i = 0; i < n; i++)
+        memcpy(out + i * width, next_row(w)->x + w->column * width, (size_t)width * sizeof *out);
+}
+
 /* Rows in the order of their ids would need more memory than they have; they are as they lie. */
-pd_status pd_hashed_save(const struct pd_table *table, const struct pd_value *of, struct pd_value *out)
+pd_status pd_hashed_save(const struct pd_table *table, const struct pd_value *of, FILE *file)
 {
     const struct hashed *h = (const struct hashed *)table;
     int column = column_of(h, of);
-    int64_t n = 0, numbers = pd_row_store_numbers(h->store), w = h->width, at = 0;
+    int64_t n = 0, numbers = pd_row_store_numbers(h->store);
     if (column < 0) return pd_fail(PD_NOT_FOUND, "no state of the table '%s'", table->name);
     for (int64_t k = 0; k < numbers; k++)
         n += pd_hashed_is_there(h, pd_row_store_at(h->store, k));
-    pd_value_reset(out, PD_KIND_SELECTED_ROWS);
-    PD_TRY(pd_rows_resize(out, n, h->options.height, PD_DTYPE_FP32, 2, (int64_t[]){n, w}));
-    for (int64_t k = 0; k < numbers; k++) {
-        const struct pd_row *row = pd_row_store_at(h->store, k);
-        if (!pd_hashed_is_there(h, row)) continue;
-        out->rows.at[at] = pd_row_id(row);
-        memcpy((float *)out->tensor.data + at++ * w, row->x + column * w, (size_t)w * sizeof(float));
-    }
-    return PD_OK;
-}
-
-/* ---- what was loaded before the server began ---- */
-
-static pd_status take_rows(struct hashed *h, int column, struct pd_value *from)
-{
-    const struct pd_tensor *t = &from->tensor;
-    int64_t w = h->width, n = from->rows.n;
-    PD_TRY(pd_rows_check(from));
-    if (t->meta.dtype != PD_DTYPE_FP32 || pd_tensor_numel(t) != n * w)
-        return pd_fail(
-            PD_SHAPE, "the rows that were loaded for the table '%s' are %s %s; a row has %lld numbers",
-            h->table.name, pd_dtype_name(t->meta.dtype), pd_meta_dims_text(&t->meta), (long long)w);
-    for (int64_t i = 0; i < n; i++) {
-        struct pd_row *row;
-        int64_t id = from->rows.at[i];
-        if (!h->table.kind->has_row(&h->table, id)) continue;
-        if (column)
-            pd_row_store_find(h->store, 1, &id, &row);
-        else
-            PD_TRY(pd_row_store_make(h->store, 1, &id, &row));
-        if (!row) continue;
-        if (!column) {
-            memcpy(row->x + w, h->begin + w, (size_t)(w * (h->columns - 1)) * sizeof *row->x);
-            row->count = 1;
-            row->step = 0;
-        }
-        memcpy(row->x + column * w, (const float *)t->data + i * w, (size_t)w * sizeof *row->x);
-    }
-    return PD_OK;
-}
-
-/* The scope's name of a column's variable; NULL: it is none of the Program's. */
-static const char *name_of(const struct pd_engine *engine, const struct pd_value *value)
-{
-    const struct pd_block *top = pd_program_block(engine->program, 0);
-    for (int i = 0; i < top->vars.n; i++)
-        if (pd_engine_lasting(engine, top->vars.at[i]->name) == value) return top->vars.at[i]->name;
-    return NULL;
-}
-
-pd_status pd_hashed_take(struct hashed *h, const struct pd_engine *engine)
-{
-    for (int k = 0; k < h->columns; k++) {
-        char whole[512];
-        const char *name = k ? name_of(engine, pd_rule_start(h->rule, k)) : h->table.name;
-        if (!name || snprintf(whole, sizeof whole, "%s@ROWS", name) >= (int)sizeof whole) continue;
-        struct pd_value *rows = pd_engine_lasting(engine, whole);
-        if (!rows || !pd_value_is_rows(rows) || !rows->tensor.data) continue;
-        PD_TRY(take_rows(h, k, rows));
-        pd_value_reset(rows, PD_KIND_SELECTED_ROWS);
-    }
-    return PD_OK;
+    struct walk walks[2] = {{h, column, 0}, {h, column, 0}}; /* of the ids, and of their values */
+    return pd_rows_write_file(
+        &(struct pd_rows_given){n, h->options.height, h->width, next_numbers, next_values, walks}, file);
 }

@@ -59,8 +59,8 @@ void pd_hashed_sweep(struct hashed *h, int64_t n);
 /* table_hashed_keep.c */
 int pd_hashed_part(const struct pd_table *table, int index, struct pd_table_part *out);
 pd_status pd_hashed_load(struct pd_table *table, const struct pd_table_part *part);
-pd_status pd_hashed_save(const struct pd_table *table, const struct pd_value *of, struct pd_value *out);
-/* The rows that variables of the scope have; these have none afterwards. */
+pd_status pd_hashed_save(const struct pd_table *table, const struct pd_value *of, FILE *file);
+/* table_hashed_take.c: the rows that variables of the scope have or name; these have none afterwards. */
 pd_status pd_hashed_take(struct hashed *h, const struct pd_engine *engine);
 
 #endif

@@ -86,8 +86,8 @@ static void remove_earlier(int folder, const char *name, const struct pd_part *p
     if (list) closedir(list);
 }
 
-pd_status pd_part_write(int folder, const char *name, const struct pd_value *value,
-                        const struct pd_part *part, const char *path)
+pd_status pd_part_write(int folder, const char *name, struct pd_file_body body, const struct pd_part *part,
+                        const char *path)
 {
     char aside[PD_VALUE_FILE_NAME];
     struct stat info;
@@ -100,7 +100,7 @@ pd_status pd_part_write(int folder, const char *name, const struct pd_value *val
     pd_put_u32(&end, part->count);
     pd_put_u64(&end, part->save);
     pd_status status =
-        end.failed ? pd_no_memory() : pd_value_file_write_in(folder, aside, value, end.at, end.n, path);
+        end.failed ? pd_no_memory() : pd_value_file_write_in(folder, aside, body, end.at, end.n, path);
     pd_buf_free(&end);
     return status;
 }

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "tensor/value.h"
+#include "pserver/store/value_file.h"
 
 struct pd_part {
     uint32_t index, count;
@@ -19,8 +19,8 @@ uint64_t pd_part_first_save(uint64_t random);
 
 /* Writes a part that will be `name`, which ends in _<index>, into an open folder, beside what has that name;
  * `path` is for messages. */
-pd_status pd_part_write(int folder, const char *name, const struct pd_value *value,
-                        const struct pd_part *part, const char *path);
+pd_status pd_part_write(int folder, const char *name, struct pd_file_body body, const struct pd_part *part,
+                        const char *path);
 /* All parts of the save are written: this one gets its name. One of a later save that has it already stays:
  * another trainer saves at the same time, and its parts take the place of all of these. Then what earlier
  * saves, or other processes, left of this part is removed, and of parts past the count (of more servers)

@@ -33,7 +33,17 @@ static int make_aside(int folder, const char *name, char aside[PD_VALUE_FILE_NAM
     return fd;
 }
 
-static pd_status fill(int fd, const struct pd_value *value, const void *tail, size_t n_tail, const char *path)
+static pd_status write_value(const void *value, FILE *file)
+{
+    return pd_value_write_file(value, file);
+}
+
+struct pd_file_body pd_file_body_of(const struct pd_value *value)
+{
+    return (struct pd_file_body){write_value, value};
+}
+
+static pd_status fill(int fd, struct pd_file_body body, const void *tail, size_t n_tail, const char *path)
 {
     FILE *file = fdopen(fd, "wb");
     if (!file) {
@@ -41,7 +51,7 @@ static pd_status fill(int fd, const struct pd_value *value, const void *tail, si
         close(fd);
         return status;
     }
-    pd_status status = pd_value_write_file(value, file);
+    pd_status status = body.write(body.arg, file);
     if (status != PD_OK) pd_error_add(" [file %s]", path);
     if (status == PD_OK && n_tail && fwrite(tail, n_tail, 1, file) != 1)
         status = pd_folder_trouble("write", path, errno);
@@ -51,7 +61,7 @@ static pd_status fill(int fd, const struct pd_value *value, const void *tail, si
     return status;
 }
 
-pd_status pd_value_file_write_in(int folder, const char *name, const struct pd_value *value, const void *tail,
+pd_status pd_value_file_write_in(int folder, const char *name, struct pd_file_body body, const void *tail,
                                  size_t n_tail, const char *path)
 {
     char aside[PD_VALUE_FILE_NAME];
@@ -60,7 +70,7 @@ pd_status pd_value_file_write_in(int folder, const char *name, const struct pd_v
         return pd_fail(PD_IO, "cannot write '%s': it is a folder", path);
     int fd = make_aside(folder, name, aside);
     if (fd < 0) return pd_folder_trouble("write", path, errno);
-    pd_status status = fill(fd, value, tail, n_tail, path);
+    pd_status status = fill(fd, body, tail, n_tail, path);
     if (status == PD_OK && renameat(folder, aside, folder, name) != 0)
         status = pd_folder_trouble("write", path, errno);
     if (status != PD_OK) unlinkat(folder, aside, 0);
@@ -91,7 +101,8 @@ pd_status pd_value_file_write(const struct pd_value *value, const char *path, en
     if (mode == PD_VALUE_FILE_KEEP && stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
         return pd_fail(PD_EXISTS, "the file '%s' is there already and overwrite is false", path);
     PD_TRY(pd_value_file_folder(path, &at));
-    pd_status status = pd_value_file_write_in(at, slash ? slash + 1 : path, value, NULL, 0, path);
+    pd_status status =
+        pd_value_file_write_in(at, slash ? slash + 1 : path, pd_file_body_of(value), NULL, 0, path);
     close(at);
     return status;
 }
