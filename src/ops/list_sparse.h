@@ -4,6 +4,8 @@
     X(lookup_table_grad)                                                                                     \
     X(lookup_table_v2)                                                                                       \
     X(lookup_table_v2_grad)                                                                                  \
+    X(fused_embedding_seq_pool)                                                                              \
+    X(fused_embedding_seq_pool_grad)                                                                         \
     X(sgd)                                                                                                   \
     X(dpsgd)                                                                                                 \
     X(momentum)                                                                                              \

@@ -57,6 +57,29 @@ refused("lookup_table_v2", {"W": table, "Ids": np.array([11])}, "11 rows")
 wide = rand(3, 40)
 add("lookup_table_v2", {"W": wide, "Ids": ids(60, below=3)}, lambda i, a: {"Out": i["W"][i["Ids"]]}, ["W"])
 
+
+
+def pooled(w, at, lengths, padding=-1):
+    """Each column of ids added up within sequences, the sums side by side."""
+    rows = np.where((at == padding)[..., None], 0, w[np.where(at == padding, 0, at)])
+    return np.array([part.sum(0).reshape(-1) for part in parts(rows, lengths)]).reshape(len(lengths), -1)
+
+
+for columns in (1, 3):
+    at = ids(9, columns, below=11)
+    for padding in (-1, int(at[4, 0])):
+        for lengths in ([2, 4, 3], [0, 9, 0]):
+            add("fused_embedding_seq_pool", {"W": table, "Ids": (at, lengths)}, {"Out": pooled(table, at, lengths, padding)}, ["W"],
+                {"padding_idx": padding})
+        add("fused_embedding_seq_pool", {"W": table, "Ids": at}, {"Out": pooled(table, at, [1] * 9, padding)}, ["W"],
+            {"padding_idx": padding})
+add("fused_embedding_seq_pool", {"W": table, "Ids": (at.astype("int32"), [5, 4])}, {"Out": pooled(table, at, [5, 4])}, ["W"])
+add("fused_embedding_seq_pool", {"W": table, "Ids": np.array([3, 0])}, {"Out": table[[3, 0]]}, ["W"])
+refused("fused_embedding_seq_pool", {"W": table, "Ids": (np.array([[3], [11]]), [2])},
+        "id 11 (number 1 of Ids) is outside the table")
+refused("fused_embedding_seq_pool", {"W": table, "Ids": (np.array([[3]]), [1])}, "only sum is there", {"combiner": "mean"})
+refused("fused_embedding_seq_pool", {"W": table, "Ids": rand(2, 1)}, "Ids must be int64 or int32")
+
 grown = rand(4, 3)
 add("lookup_sparse_table", {"W": {"rows": [5, 2], "height": 9, "value": grown}, "Ids": np.array([2, 7, 5, 2])},
     {"Out": grown[[1, 2, 0, 1]]})

@@ -6,12 +6,46 @@ from typing import TYPE_CHECKING
 
 from paddle.fluid.entry_attr import EntryAttr
 from paddle.fluid.framework import Variable
+from paddle.fluid.layer_helper import LayerHelper
+from paddle.fluid.layers.build import add_op, need_variable
 from paddle.fluid.layers.nn import lookup
 
 if TYPE_CHECKING:
     from paddle.fluid.hints import DTypeLike, ParamAttrLike
 
-__all__ = ["sparse_embedding"]
+__all__ = ["fused_embedding_seq_pool", "sparse_embedding"]
+
+
+def fused_embedding_seq_pool(
+    input: Variable,
+    size: list[int],
+    is_sparse: bool = False,
+    padding_idx: int | None = None,
+    combiner: str = "sum",
+    param_attr: ParamAttrLike = None,
+    dtype: DTypeLike = "float32",
+) -> Variable:
+    """An embedding with sequence_pool behind it, in one op: the rows that the ids of each sequence name, added up. Of ids with
+    several columns each is added up by itself, and the sums stand side by side.
+
+    Args:
+        input: the ids, int64, with sequences; without them each place is one.
+        size: [rows, width] of the table.
+        is_sparse: makes the gradient hold the touched rows only.
+        padding_idx: this id counts as zeros; below 0 it is counted from the end.
+        combiner: sum.
+        param_attr: name and initializer of the table.
+        dtype: float32 or float64.
+
+    Returns:
+        one row for each sequence.
+    """
+    need_variable(input, "input", "fused_embedding_seq_pool")
+    helper = LayerHelper("fused_embedding_seq_pool", param_attr=param_attr)
+    table = helper.create_parameter(attr=helper.param_attr, shape=size, dtype=dtype, is_bias=False)
+    padding = -1 if padding_idx is None else padding_idx if padding_idx >= 0 else size[0] + padding_idx
+    attrs = {"is_sparse": is_sparse, "combiner": combiner, "padding_idx": padding}
+    return add_op(helper, "fused_embedding_seq_pool", {"Ids": input, "W": table}, {"Out": dtype}, attrs)[0]
 
 
 def sparse_embedding(
