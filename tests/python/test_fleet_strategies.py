@@ -283,7 +283,7 @@ def test_collective_says_what_to_use():
 def test_pslib_says_what_to_use():
     from paddle.fluid.incubate.fleet.parameter_server.pslib import fleet, node, optimizer_factory
 
-    for call in (fleet.init_worker, lambda: fleet.distributed_optimizer(fluid.optimizer.Adam(), {}), fleet.shrink_sparse_table,
-                 lambda: node.DownpourServer().add_dense_table(0), lambda: optimizer_factory.DistributedAdam(None).minimize([])):
+    for call in (fleet.clear_model, lambda: node.DownpourServer().add_dense_table(0),
+                 lambda: optimizer_factory.DistributedAdam(None).minimize([])):
         with pytest.raises(NotImplementedError, match=r"is not there yet: it belongs to pslib.*docs/FLEET\.md is the guide"):
             call()

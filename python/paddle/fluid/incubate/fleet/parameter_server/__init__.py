@@ -1,4 +1,4 @@
-"""Fleets with parameter servers: `distribute_transpiler` trains; `pslib` only says what is not there yet."""
+"""Fleets with parameter servers: `distribute_transpiler`, and `pslib`, whose scripts train on the same servers."""
 
 from __future__ import annotations
 
