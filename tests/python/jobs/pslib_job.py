@@ -50,7 +50,7 @@ def main() -> None:
     exe.run(fluid.default_startup_program())
     fleet.init_worker()
     for step in range(args.steps):
-        value, = exe.run(fleet.main_program, feed=batch(step), fetch_list=[loss])
+        value, = exe.run(fluid.default_main_program(), feed=batch(step), fetch_list=[loss])
         print("loss", float(np.mean(value)), flush=True)
     fleet.shrink_sparse_table()
     fleet.print_table_stat(0)
