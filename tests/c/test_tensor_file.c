@@ -313,9 +313,93 @@ static void test_half(void **state)
     assert_int_equal(pd_half_from_float(0x1.1p-25f), 1);
 }
 
+/* ---- rows in pieces ---- */
+
+enum { MANY = 70000, WIDE = 3 }; /* more than one piece of each */
+
+struct counted {
+    int64_t number, value;
+};
+
+static void numbers(void *arg, int m, int64_t *out)
+{
+    struct counted *c = arg;
+    for (int i = 0; i < m; i++)
+        out[i] = 7 * c->number++;
+}
+
+static void values(void *arg, int m, float *out)
+{
+    struct counted *c = arg;
+    for (int i = 0; i < m * WIDE; i++)
+        out[i] = (float)c->value++;
+}
+
+static FILE *write_pieces(int64_t n)
+{
+    struct counted c = {0};
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    struct pd_rows_given given = {n, 7 * MANY, WIDE, numbers, values, &c};
+    assert_int_equal(pd_rows_write_file(&given, file), PD_OK);
+    rewind(file);
+    return file;
+}
+
+/* They are what the whole value's reader takes, and lie where the map says. */
+static void test_rows_in_pieces(void **state)
+{
+    (void)state;
+    for (int64_t n = 0; n <= MANY; n += MANY) {
+        FILE *file = write_pieces(n);
+        struct pd_rows_map map;
+        assert_int_equal(pd_rows_map_file(file, &map), PD_OK);
+        assert_true(map.n == n && map.height == 7 * MANY && map.meta.dtype == PD_DTYPE_FP32);
+        assert_true(map.meta.rank == 2 && map.meta.dim[0] == n && map.meta.dim[1] == WIDE);
+        rewind(file);
+        struct pd_value *v = make(PD_KIND_SELECTED_ROWS);
+        assert_int_equal(pd_value_read_file(v, file), PD_OK);
+        assert_int_equal(v->rows.n, n);
+        for (int64_t i = 0; i < n; i++)
+            assert_true(v->rows.at[i] == 7 * i && ((float *)v->tensor.data)[i * WIDE] == (float)(i * WIDE));
+        if (n) {
+            int64_t id;
+            float x;
+            fseek(file, (long)map.numbers_at + 8 * (MANY - 1), SEEK_SET);
+            assert_int_equal(fread(&id, sizeof id, 1, file), 1);
+            fseek(file, (long)map.values_at + 4 * (MANY * WIDE - 1), SEEK_SET);
+            assert_int_equal(fread(&x, sizeof x, 1, file), 1);
+            assert_true(id == 7 * (MANY - 1) && x == (float)(MANY * WIDE - 1));
+        }
+        pd_value_unref(v);
+        fclose(file);
+    }
+}
+
+/* Wherever such a file ends too soon the map says so. */
+static void test_map_of_a_file_cut_short(void **state)
+{
+    (void)state;
+    char bytes[512];
+    FILE *file = write_pieces(5);
+    size_t n = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    for (size_t end = 0; end < n; end++) {
+        struct pd_rows_map map;
+        FILE *cut = tmpfile();
+        assert_non_null(cut);
+        assert_int_equal(fwrite(bytes, 1, end, cut), end);
+        rewind(cut);
+        assert_int_equal(pd_rows_map_file(cut, &map), PD_FORMAT);
+        fclose(cut);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows_in_pieces),
+        cmocka_unit_test(test_map_of_a_file_cut_short),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_layout),
         cmocka_unit_test(test_first_layout),
