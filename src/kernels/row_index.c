@@ -222,6 +222,46 @@ static pd_status split(struct pd_row_index *x, const struct pd_row_source *sourc
     return PD_OK;
 }
 
+enum {
+    RESERVED = 1500
+}; /* rows of a segment that is made for them: it will grow for a while before it is cut */
+
+pd_status pd_row_index_reserve(struct pd_row_index *x, int64_t rows)
+{
+    int bits = 0;
+    while (bits < BITS_MOST && rows >> bits > RESERVED)
+        bits++;
+    if (x->bits || x->segments[0].rows || !bits) return PD_OK;
+    uint32_t count = (uint32_t)1 << bits, each = (uint32_t)(rows >> bits), n = 1, made = 0;
+    while (most_rows(n) < each + each / 10) /* hashes spread: hardly any has more */
+        n++;
+    struct pd_row_place *places = pd_malloc(count * sizeof *places);
+    struct pd_row_segment *segments = pd_calloc(count, sizeof *segments);
+    int is_made = places && segments;
+    for (; is_made && made < count; made += (uint32_t)is_made) {
+        places[made] = (struct pd_row_place){buckets_new(x, n), n, made};
+        segments[made].bits = bits;
+        is_made = places[made].buckets != NULL;
+    }
+    if (!is_made) {
+        while (made)
+            buckets_free(x, places[--made].buckets, n);
+        pd_free(places);
+        pd_free(segments);
+        return pd_no_memory();
+    }
+    buckets_free(x, x->places[0].buckets, x->places[0].n);
+    x->bytes -= sizeof *x->places + x->room * sizeof *x->segments;
+    x->bytes += count * (sizeof *places + sizeof *segments);
+    pd_free(x->places);
+    pd_free(x->segments);
+    x->places = places;
+    x->segments = segments;
+    x->bits = bits;
+    x->n_segments = x->room = count;
+    return PD_OK;
+}
+
 /* ---- rows come and go ---- */
 
 static pd_status make_room(struct pd_row_index *x, const struct pd_row_source *source, uint64_t hash)

@@ -61,6 +61,9 @@ uint32_t pd_row_index_find(const struct pd_row_index *index, const struct pd_row
 /* One that is not there. On error nothing has changed. */
 pd_status pd_row_index_add(struct pd_row_index *index, const struct pd_row_source *source, uint64_t hash,
                            uint32_t row);
+/* Makes an index that has nothing ready for so many rows, which need not be put in order again then. On error
+ * nothing has changed. */
+pd_status pd_row_index_reserve(struct pd_row_index *index, int64_t rows);
 uint32_t pd_row_index_remove(struct pd_row_index *index, const struct pd_row_source *source, int64_t id,
                              uint64_t hash); /* PD_ROW_NONE */
 

@@ -253,6 +253,11 @@ pd_status pd_row_store_make(struct pd_row_store *s, int64_t n, const int64_t *id
     return PD_OK;
 }
 
+pd_status pd_row_store_reserve(struct pd_row_store *s, int64_t rows)
+{
+    return s->numbers ? PD_OK : pd_row_index_reserve(&s->index, rows);
+}
+
 int pd_row_store_remove(struct pd_row_store *s, int64_t id)
 {
     struct pd_row_source source = source_of(s);

@@ -222,6 +222,46 @@ static void test_bytes(void **state)
 }
 
 /* Rows that come and go do not make it grow, nor lookups slow. */
+/* As fast as it was made ready for, and then further: all are found, in the bytes that are promised. */
+static void test_made_ready(void **state)
+{
+    (void)state;
+    for (int64_t n = 1000; n <= 64000; n *= 4) {
+        struct pd_row_store *store;
+        struct pd_row *row;
+        ok(pd_row_store_new(10, &store));
+        uint64_t empty = pd_row_store_bytes(store);
+        ok(pd_row_store_reserve(store, n));
+        for (int64_t id = 0; id < 3 * n; id++) {
+            ok(pd_row_store_make(store, 1, &(int64_t){id * 7919}, &row));
+            row->count = 1;
+            double each = 4.0 * 10 * 1.15 + 24;
+            if (id + 1 >= n)
+                assert_true((double)(pd_row_store_bytes(store) - empty) < (double)(id + 1) * each);
+        }
+        ok(pd_row_store_reserve(store, 100 * n)); /* it has rows: nothing is done */
+        for (int64_t id = 0; id < 3 * n; id++) {
+            pd_row_store_find(store, 1, &(int64_t){id * 7919}, &row);
+            assert_true(row && pd_row_id(row) == id * 7919);
+        }
+        assert_int_equal(pd_row_store_rows(store), 3 * n);
+        pd_row_store_free(store);
+    }
+    /* Memory that ends in the middle leaves it as it was. */
+    for (uint64_t at = 1; at < 40; at++) {
+        struct pd_row_store *store;
+        struct pd_row *row;
+        ok(pd_row_store_new(10, &store));
+        uint64_t empty = pd_row_store_bytes(store);
+        pd_alloc_fail_at(at);
+        pd_status status = pd_row_store_reserve(store, 40000);
+        pd_alloc_fail_at(0);
+        assert_true(status == PD_OK || pd_row_store_bytes(store) == empty);
+        ok(pd_row_store_make(store, 1, &(int64_t){5}, &row));
+        pd_row_store_free(store);
+    }
+}
+
 static void test_room_is_used_again(void **state)
 {
     (void)state;
@@ -261,8 +301,11 @@ static void test_what_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_calls),    cmocka_unit_test(test_memory_is_short),
-        cmocka_unit_test(test_bytes),           cmocka_unit_test(test_room_is_used_again),
+        cmocka_unit_test(test_random_calls),
+        cmocka_unit_test(test_memory_is_short),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_made_ready),
+        cmocka_unit_test(test_room_is_used_again),
         cmocka_unit_test(test_what_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

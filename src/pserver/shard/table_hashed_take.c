@@ -115,6 +115,20 @@ static pd_status take_pieces(struct hashed *h, int column, FILE *file, int64_t *
     return PD_OK;
 }
 
+/* Rows of the file that lie here, so that there is room before the first of them comes. */
+static pd_status count_own(const struct hashed *h, FILE *file, int64_t *ids, int64_t *out)
+{
+    struct pd_rows_map map;
+    PD_TRY(pd_rows_map_file(file, &map));
+    for (int64_t at = 0, n; at < map.n; at += n) {
+        n = map.n - at < PIECE ? map.n - at : PIECE;
+        PD_TRY(read_at(file, ids, (size_t)n * sizeof *ids, map.numbers_at + (uint64_t)at * sizeof *ids));
+        for (int64_t i = 0; i < n; i++)
+            *out += h->table.kind->has_row(&h->table, ids[i]);
+    }
+    return PD_OK;
+}
+
 /* Is the file still the one that was looked at when it was loaded? */
 static pd_status check_end(FILE *file, const char *end, size_t n)
 {
@@ -132,14 +146,17 @@ static pd_status check_end(FILE *file, const char *end, size_t n)
                    "saves into, or start the server again");
 }
 
-static pd_status take_file(struct hashed *h, int column, const char *path, const char *end, size_t n_end)
+/* `count`: where rows are only counted; NULL: they are taken. */
+static pd_status take_file(struct hashed *h, int column, const char *path, const char *end, size_t n_end,
+                           int64_t *count)
 {
     FILE *file = fopen(path, "rbe");
     if (!file) return pd_fail(PD_IO, "cannot read '%s', which was loaded for '%s'", path, h->table.name);
     int64_t *ids = pd_malloc(PIECE * sizeof *ids);
     float *values = pd_malloc(PIECE * (size_t)h->width * sizeof *values);
     pd_status status = ids && values ? check_end(file, end, n_end) : pd_no_memory();
-    if (status == PD_OK) status = take_pieces(h, column, file, ids, values);
+    if (status == PD_OK)
+        status = count ? count_own(h, file, ids, count) : take_pieces(h, column, file, ids, values);
     if (status != PD_OK) pd_error_add(" [file %s]", path);
     pd_free(values);
     pd_free(ids);
@@ -147,7 +164,7 @@ static pd_status take_file(struct hashed *h, int column, const char *path, const
     return status;
 }
 
-static pd_status take_files(struct hashed *h, int column, const struct pd_value *named)
+static pd_status each_file(struct hashed *h, int column, const struct pd_value *named, int64_t *count)
 {
     const char *at = named->tensor.data, *stop = at + pd_tensor_bytes(&named->tensor);
     char path[4096];
@@ -157,10 +174,20 @@ static pd_status take_files(struct hashed *h, int column, const struct pd_value 
         if (!line || !blank || blank > line || line - blank > (ptrdiff_t)sizeof path)
             return pd_fail(PD_FORMAT, "the names of the files of the table '%s' are damaged", h->table.name);
         snprintf(path, sizeof path, "%.*s", (int)(line - blank - 1), blank + 1);
-        PD_TRY(take_file(h, column, path, at, (size_t)(blank - at)));
+        PD_TRY(take_file(h, column, path, at, (size_t)(blank - at), count));
         at = line + 1;
     }
     return PD_OK;
+}
+
+static pd_status take_files(struct hashed *h, int column, const struct pd_value *named)
+{
+    int64_t rows = 0;
+    if (!column) {
+        PD_TRY(each_file(h, column, named, &rows));
+        PD_TRY(pd_row_store_reserve(h->store, rows));
+    }
+    return each_file(h, column, named, NULL);
 }
 
 /* ---- what there is ---- */
