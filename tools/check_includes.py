@@ -55,6 +55,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "protobuf-c": ("src/program",),
     "uv": ("src/net",),
     "openssl": ("src/net",),
+    "microhttpd": ("src/net",),
     "zstd": ("src/base",),
     "Python": ("python/ext",),
     "structmember": ("python/ext",),

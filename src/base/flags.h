@@ -53,6 +53,9 @@
       "megabytes a server logs before it makes a snapshot, or the size of one where that is more; 0: any")   \
     X(ps_keep, INT(1, INT32_MAX), "2",                                                                       \
       "snapshots that a server keeps, beside the newest one that all servers have")                          \
+    X(ps_http, TEXT, "",                                                                                     \
+      "where a server can be watched by HTTP: PORT (on this machine), HOST:PORT or :PORT; port 0: any that " \
+      "is free; empty: nowhere")                                                                             \
     X(ps_fresh, BOOL, "0", "a server starts anew and moves aside what its folder holds")                     \
     X(ps_accept_rollback, BOOL, "0", "go on with a server that came back with older parameters")             \
     X(ps_accept_anew, BOOL, "0",                                                                             \

@@ -179,6 +179,11 @@ pd_status pd_control_new(struct pd_server *server, int n, const char *const *nam
     return PD_OK;
 }
 
+struct pd_status_desk *pd_control_desk(const struct pd_control *control)
+{
+    return control->desk;
+}
+
 struct pd_loop *pd_control_loop(const struct pd_control *control)
 {
     return control->loop;

@@ -7,11 +7,13 @@
 
 struct pd_server;
 struct pd_control;
+struct pd_status_desk;
 
 /* `names`: the endpoints of all servers of the job. */
 pd_status pd_control_new(struct pd_server *server, int n, const char *const *names, struct pd_control **out);
 /* On the control loop: may this server or tool come in? */
 pd_status pd_control_greet(struct pd_control *control, const struct pd_hello *hello, const char *peer);
+struct pd_status_desk *pd_control_desk(const struct pd_control *control);
 struct pd_loop *pd_control_loop(const struct pd_control *control);
 extern const struct pd_conn_events pd_control_events;
 void pd_control_accepted(struct pd_control *control, struct pd_conn *conn);

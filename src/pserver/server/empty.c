@@ -17,6 +17,7 @@
 #include "net/wire.h"
 #include "pserver/proto.h"
 #include "pserver/server/server.h"
+#include "pserver/server/watch.h"
 #include "pserver/store/durable.h"
 #include "pserver/store/folder.h"
 #include "pserver/store/snapshot.h"
@@ -272,14 +273,18 @@ static pd_status be_brought(struct empty *e, const char *endpoint, int (*poll)(v
     struct pd_endpoint said;
     PD_TRY(pd_endpoint_parse(endpoint, &said));
     PD_TRY(pd_loop_new(&e->loop));
-    pd_status status =
-        pd_listener_open(e->loop, endpoint, e->config.job, &listener_events, e, &e->port, &listener);
+    struct pd_watch *watch = NULL;
+    pd_status status = pd_watch_open(NULL, e->config.http, &watch);
+    if (status == PD_OK)
+        status = pd_listener_open(e->loop, endpoint, e->config.job, &listener_events, e, &e->port, &listener);
     if (status == PD_OK) {
         pd_log(PD_LOG_INFO, "an empty server listens on %s, port %d: trainer 0 brings its Program", endpoint,
                e->port);
         if (said.port) e->port = said.port; /* PADDLE_PS_BIND may name another */
         status = wait_for_it(e, endpoint, poll, arg);
     }
+    pd_watch_close(watch);
+    pd_watch_free(watch);
     pd_loop_free(e->loop);
     return status;
 }

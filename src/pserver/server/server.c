@@ -16,6 +16,7 @@
 #include "pserver/server/first_link.h"
 #include "pserver/server/order.h"
 #include "pserver/server/sums.h"
+#include "pserver/server/watch.h"
 #include "pserver/shard/table_hashed.h"
 #include "pserver/store/durable.h"
 #include "pserver/store/save_part.h"
@@ -125,6 +126,7 @@ static pd_status copy_config(struct pd_server *s, const struct pd_server_config 
     s->config.grads = NULL;
     s->config.hashed = NULL;
     s->config.lines = NULL;
+    s->config.http = NULL;
     if (config->n_lines) pd_job_text_pack(config->n_lines, config->lines, &s->job_text);
     s->config.endpoint = pd_strdup_some(config->endpoint);
     s->config.job = pd_strdup_some(config->job);
@@ -265,6 +267,7 @@ static int stop_loops(struct pd_server *s)
     s->stops = 0;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
+    pd_watch_ends(s->watch);
     pd_control_close(s->control); /* the listener goes first */
     for (int i = 0; i < s->n_lanes; i++) {
         while (s->lanes[i].loop && !pd_loop_stop_within(s->lanes[i].loop, 100))
@@ -279,6 +282,7 @@ static int stop_loops(struct pd_server *s)
 void pd_server_free(struct pd_server *s)
 {
     if (!s || !stop_loops(s)) return;
+    pd_watch_close(s->watch);
     pd_durable_close(s->durable);
     for (int i = 0; i < s->n_lanes; i++)
         pd_lane_close(&s->lanes[i]);
@@ -287,6 +291,7 @@ void pd_server_free(struct pd_server *s)
     if (s->adds != s->first) pd_first_link_free(s->adds);
     pd_first_link_free(s->first);
     pd_control_free(s->control);
+    pd_watch_free(s->watch);
     set_running(s, 0);
     pd_free(s->lanes);
     pd_book_free(s->book);
@@ -373,7 +378,9 @@ static pd_status start(struct pd_server *s, const struct pd_server_config *confi
         pd_loop_spin_for(s->lanes[i].loop, processes_of(s));
         PD_TRY(pd_loop_start(s->lanes[i].loop, name));
     }
-    return pd_loop_start(pd_control_loop(s->control), "ps-control");
+    PD_TRY(pd_loop_start(pd_control_loop(s->control), "ps-control"));
+    pd_watch_serves(s->watch);
+    return PD_OK;
 }
 
 pd_status pd_server_start(const struct pd_engine *engine, const struct pd_server_config *config,
@@ -396,6 +403,7 @@ pd_status pd_server_start(const struct pd_engine *engine, const struct pd_server
     if (status == PD_OK && !s->lanes) status = pd_no_memory();
     if (status == PD_OK) status = pd_book_new(s, &s->book);
     s->n_lanes = s->lanes ? loops : 0;
+    if (status == PD_OK) status = pd_watch_open(s, config->http, &s->watch);
     if (status == PD_OK) status = start(s, config);
     if (status != PD_OK) {
         pd_server_free(s);

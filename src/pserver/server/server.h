@@ -47,6 +47,7 @@ struct pd_server_config {
     const struct pd_durable_config *durable; /* what is kept on disk */
     const char *save_root; /* where trainers may have files written; empty: see session_save.c */
     const char *kept_root; /* FLAGS_ps_dir; empty: none */
+    const char *http;      /* FLAGS_ps_http, where it can be watched; empty or NULL: nowhere */
     int n_lines;           /* what the job trains (job_text.h); 0: not known, trainers are not asked */
     const char *const *lines;
     int (*wants_end)(void); /* has the process been asked to end? NULL: never */

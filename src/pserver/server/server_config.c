@@ -20,6 +20,7 @@ pd_status pd_server_config_read(struct pd_server_config *out, struct pd_durable_
     out->wait_seconds = pd_flag_int(PD_FLAG_ps_wait_trainers);
     out->save_root = pd_flag_text(PD_FLAG_ps_save_root);
     out->kept_root = pd_flag_text(PD_FLAG_ps_dir);
+    out->http = pd_flag_text(PD_FLAG_ps_http);
     out->accepts_rollback = pd_flag_int(PD_FLAG_ps_accept_rollback);
     out->accepts_anew = pd_flag_int(PD_FLAG_ps_accept_anew);
     *durable = (struct pd_durable_config){.root = out->kept_root,

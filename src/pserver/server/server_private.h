@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "net/conn.h"
 #include "pserver/server/known_names.h"
+#include "pserver/server/lane_counts.h"
 #include "pserver/server/server.h"
 #include "pserver/shard/shard.h"
 
@@ -21,6 +22,7 @@ struct pd_hello;
 struct pd_order;
 struct pd_meet;
 struct pd_first_link;
+struct pd_watch;
 
 enum { PD_SERVER_TICK_MS = 200 }; /* how often it looks who is late */
 
@@ -41,6 +43,7 @@ struct member {
     char failed[128];        /* why, when it said so */
     int64_t failed_at;       /* and when */
     int is_back;             /* it had ended and came again, and has given nothing since */
+    uint64_t seen;           /* async: `answered` of the lane when it was given values, and one; 0: never */
     char refused[128];       /* why the last process was refused that came for it, and did not get in */
     char who[192];           /* "trainer 1 (host h, pid 123, 10.0.0.2:5678)" */
 };
@@ -63,7 +66,8 @@ struct lane {
     int64_t waiting_since, noticed; /* since when someone waits for that, when that was last told */
     uint64_t waiting_step;          /* in this step */
     uint64_t refused;               /* messages that could not be served */
-    int64_t refusal_told;           /* when this was last logged: */
+    struct pd_lane_counts counts;
+    int64_t refusal_told; /* when this was last logged: */
     char refusal[256];
     struct pd_meet *meet; /* of the first loop; else NULL */
     int order_at;         /* changes of membership that it has taken in, and the version of the last */
@@ -89,8 +93,9 @@ struct pd_server {
     uint64_t applying;           /* the step whose blocks run, and on which lane; under `engine_lock` */
     int applying_lane;
     struct pd_listener *listener;
-    int is_closed;    /* all who get in have proved that they are of the job */
-    _Atomic int port; /* 0: it does not listen yet */
+    struct pd_watch *watch; /* NULL: nobody watches by HTTP */
+    int is_closed;          /* all who get in have proved that they are of the job */
+    _Atomic int port;       /* 0: it does not listen yet */
     uint64_t incarnation;
     _Atomic uint64_t saves;      /* the number of the last save that it gave out */
     uint64_t calls_as;           /* its incarnation as it is told to other servers only */

@@ -106,6 +106,7 @@ static pd_status refuse(struct session *session, uint64_t request, pd_status sta
 {
     char text[1024];
     session->lane->refused++;
+    session->lane->counts.errors[(unsigned)status % PD_LANE_STATUSES]++;
     snprintf(text, sizeof text, "%s", pd_error());
     enum pd_log_level level = level_of_refusal(session->lane, text);
     int id = pd_conn_hello(session->conn)->id;
@@ -169,8 +170,25 @@ static pd_status send_values(struct session *session, uint64_t request, uint64_t
     return status;
 }
 
+/* How long it has waited, or how much has happened behind its back. */
+static void count_answer(struct session *session)
+{
+    struct lane *lane = session->lane;
+    struct pd_lane_counts *counts = &lane->counts;
+    struct member *m = &lane->members[session->trainer];
+    if (lane->server->config.is_sync) {
+        if (session->waits) pd_histogram_add_ns(&counts->waits, pd_clock_ns() - session->ended_at);
+        return;
+    }
+    uint64_t others = m->seen ? counts->answered + 1 - m->seen : 0;
+    if (m->seen) pd_histogram_add(&counts->staleness, (double)others, (double)others);
+    counts->answered++;
+    m->seen = counts->answered + 1;
+}
+
 void pd_session_answer(struct session *session, uint64_t request, uint64_t step)
 {
+    count_answer(session);
     session->waits = 0;
     pd_status status = send_values(session, request, step, session->wanted.at, session->wanted.n);
     if (status != PD_OK) (void)refuse(session, request, status);
@@ -278,6 +296,7 @@ static pd_status finish_push(struct session *session, const struct pd_message *m
     session->wanted = session->pulls;
     session->pulls = before; /* its memory, for what comes */
     session->waits = 1;
+    session->ended_at = pd_clock_ns();
     PD_TRY(pd_shard_may_end(shard, session->trainer, m->head.step));
     if (m->head.flags & PD_PS_PASS) {
         int is_next = pd_shard_pass(shard, session->trainer, m->head.step);
@@ -292,6 +311,7 @@ static pd_status handle_pull(struct session *session, const struct pd_message *m
     struct pd_reader r = pd_reader_of(m->meta, m->head.meta);
     PD_TRY(read_pulls(session, &r));
     if (!pd_reader_done(&r)) return pd_fail(PD_FORMAT, "malformed PULL");
+    session->lane->members[session->trainer].seen = session->lane->counts.answered + 1;
     return send_values(session, m->head.request, pd_shard_step(session->lane->shard), session->pulls.at,
                        session->pulls.n);
 }
@@ -553,7 +573,10 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
         pd_conn_close(conn, 0);
         return PD_OK;
     }
+    struct lane *lane = session->lane;
+    int64_t began = pd_clock_ns();
     pd_status status = handle(session, m);
+    pd_histogram_add_ns(&lane->counts.messages[m->head.type - PD_PS_OPEN], pd_clock_ns() - began);
     return status == PD_OK ? PD_OK : refuse(session, m->head.request, status);
 }
 
@@ -579,6 +602,7 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
     struct lane *lane = session->lane;
     if (why != PD_OK && why != PD_IO) {
         lane->refused++;
+        lane->counts.errors[(unsigned)why % PD_LANE_STATUSES]++;
         note_refusal(session, text);
         pd_log(PD_LOG_WARNING, "%s: refused: %s",
                session->is_in ? pd_lane_who(lane, session->trainer) : pd_conn_peer(conn), text);

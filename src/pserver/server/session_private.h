@@ -27,7 +27,8 @@ struct session {
     struct pd_buf opened; /* and the numbers of its names */
     int leaves;           /* its BYE waits likewise */
     uint64_t leaves_as;
-    int waits;         /* has ended its push and has no answer yet */
+    int waits;         /* has ended its push and has no answer yet, */
+    int64_t ended_at;  /* since then */
     int behind;        /* answers in a row that found earlier ones unsent */
     int64_t explained; /* when it said last whom it waits for itself, */
     char held_up[PD_PS_WHY_MOST + 1];

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "pserver/proto.h"
 #include "pserver/server/server_private.h"
+#include "pserver/store/durable.h"
 
 enum { PATIENCE_MS = 1000 };
 
@@ -22,9 +23,12 @@ struct errand {
 /* Of the control loop, but for the errands that are under way. */
 struct question {
     struct pd_status_desk *desk;
-    struct pd_conn *conn; /* NULL: gone, or answered */
+    int is_open;          /* it has no answer yet, and somebody waits for it: */
+    struct pd_conn *conn; /* NULL: none, gone, or answered */
     uint64_t request;
     int as_json;
+    void (*fn)(void *arg, const struct pd_lane_report *lanes, double uptime_s);
+    void *arg;
     struct pd_lane_report *lanes;
     struct errand *errands;
     int n_known, n_out; /* lanes that have answered; errands under way */
@@ -55,6 +59,10 @@ static void send_report(struct question *q)
 {
     struct pd_buf text = {0};
     double uptime = (double)(pd_clock_ns() - q->desk->started) * 1e-9;
+    if (q->fn) {
+        q->fn(q->arg, q->lanes, uptime);
+        return;
+    }
     pd_status_write(q->desk->server, uptime, q->lanes, q->as_json, &text);
     struct pd_frame_head head = {.type = PD_PS_REPORT, .request = q->request};
     struct pd_span span = {text.at, text.n};
@@ -68,7 +76,7 @@ static void send_report(struct question *q)
 static void tidy(struct question *q)
 {
     struct pd_status_desk *desk = q->desk;
-    if (q->conn || q->n_out) return;
+    if (q->is_open || q->n_out) return;
     pd_vec_drop(&desk->open, q);
     question_free(q);
 }
@@ -76,7 +84,8 @@ static void tidy(struct question *q)
 /* Answers, if there is still someone to answer. */
 static void finish(struct question *q)
 {
-    if (q->conn) send_report(q);
+    if (q->is_open) send_report(q);
+    q->is_open = 0;
     q->conn = NULL;
     pd_timer_stop(&q->timer);
     tidy(q);
@@ -95,7 +104,7 @@ static void arrived(void *arg)
     q->lanes[e->lane->index] = e->report;
     e->report = (struct pd_lane_report){0};
     q->n_known += q->lanes[e->lane->index].is_known;
-    if (q->conn && q->n_known == q->desk->server->n_lanes)
+    if (q->is_open && q->n_known == q->desk->server->n_lanes)
         finish(q);
     else
         tidy(q);
@@ -117,12 +126,20 @@ pd_status pd_lane_report_take(struct lane *lane, struct pd_lane_report *out)
     int64_t now = pd_clock_ns();
     int n = lane->server->config.trainers;
     struct timespec cpu;
+    r.counts = lane->counts;
+    pd_durable_syncs(lane->server->durable, lane->index, &r.syncs);
+    if (!pd_vec_reserve(&r.tables, r.parameters)) return pd_no_memory();
     if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu) == 0)
         r.cpu_s = (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9;
     for (int u = 0; u < r.parameters; u++) {
         const struct pd_table *table = pd_shard_unit(lane->shard, u)->table;
         r.bytes += table->kind->bytes(table);
         if (table->kind->rows) r.rows = (r.rows < 0 ? 0 : r.rows) + table->kind->rows(table);
+        struct pd_table_report *to = &r.tables.at[r.tables.n++];
+        *to = (struct pd_table_report){.name = table->name,
+                                       .rows = table->kind->rows ? table->kind->rows(table) : -1,
+                                       .bytes = table->kind->bytes(table)};
+        if (table->kind->tally) table->kind->tally(table, &to->tally);
     }
     r.step = pd_shard_step(lane->shard);
     r.repeated = pd_shard_repeated(lane->shard);
@@ -131,6 +148,7 @@ pd_status pd_lane_report_take(struct lane *lane, struct pd_lane_report *out)
     int *late = pd_calloc((size_t)n, sizeof *late);
     if (!late || !pd_vec_reserve(&r.trainers, n)) {
         pd_free(late);
+        pd_lane_report_free(&r);
         return pd_no_memory();
     }
     int n_late = pd_shard_waits_for(lane->shard, late, n);
@@ -164,6 +182,7 @@ pd_status pd_lane_report_take(struct lane *lane, struct pd_lane_report *out)
 void pd_lane_report_free(struct pd_lane_report *report)
 {
     pd_vec_free(&report->trainers);
+    pd_vec_free(&report->tables);
 }
 
 /* ---- asking ---- */
@@ -177,17 +196,14 @@ static void send_errands(struct question *q)
     }
 }
 
-pd_status pd_status_ask(struct pd_status_desk *desk, struct pd_conn *conn, uint64_t request, int as_json)
+/* As `like`, which says who waits. */
+static pd_status ask(struct pd_status_desk *desk, const struct question *like)
 {
-    for (int i = 0; i < desk->open.n; i++)
-        if (desk->open.at[i]->conn == conn)
-            return pd_fail(PD_INVALID, "a STATUS comes before the last one was answered");
     struct question *q = pd_calloc(1, sizeof *q);
     if (!q) return pd_no_memory();
+    *q = *like;
     q->desk = desk;
-    q->conn = conn;
-    q->request = request;
-    q->as_json = as_json;
+    q->is_open = 1;
     q->lanes = pd_calloc((size_t)desk->server->n_lanes, sizeof *q->lanes);
     q->errands = pd_calloc((size_t)desk->server->n_lanes, sizeof *q->errands);
     int is_whole = q->lanes && q->errands && pd_vec_reserve(&desk->open, desk->open.n + 1);
@@ -202,11 +218,28 @@ pd_status pd_status_ask(struct pd_status_desk *desk, struct pd_conn *conn, uint6
     return PD_OK;
 }
 
+pd_status pd_status_ask(struct pd_status_desk *desk, struct pd_conn *conn, uint64_t request, int as_json)
+{
+    struct question q = {.conn = conn, .request = request, .as_json = as_json};
+    for (int i = 0; i < desk->open.n; i++)
+        if (desk->open.at[i]->conn == conn)
+            return pd_fail(PD_INVALID, "a STATUS comes before the last one was answered");
+    return ask(desk, &q);
+}
+
+pd_status pd_status_gather(struct pd_status_desk *desk,
+                           void (*fn)(void *arg, const struct pd_lane_report *lanes, double uptime_s),
+                           void *arg)
+{
+    struct question q = {.fn = fn, .arg = arg};
+    return ask(desk, &q);
+}
+
 void pd_status_forget(struct pd_status_desk *desk, struct pd_conn *conn)
 {
     for (int i = desk->open.n - 1; i >= 0; i--)
         if (desk->open.at[i]->conn == conn) {
-            desk->open.at[i]->conn = NULL;
+            desk->open.at[i]->is_open = 0;
             finish(desk->open.at[i]);
         }
 }

@@ -9,27 +9,7 @@
 /* A step waits for someone at every moment; past this it is worth a word. */
 static const double late_s = 1;
 
-/* A trainer over all lanes. */
-struct trainer_line {
-    const struct pd_trainer_report *any; /* of a lane where it is connected, if there is one */
-    const char *state;
-    double late_s, away_s;
-    uint64_t step, in, out;
-};
-
-struct whole {
-    struct pd_server *server;
-    const struct pd_lane_report *lanes;
-    double uptime_s, waited_s;
-    int n_known, parameters, failed;
-    uint64_t bytes, step, applied, repeated, refused, memory;
-    int64_t rows; /* of tables of rows by id; -1: there are none */
-    double cpu_s;
-    char failure[1024];
-    PD_VEC(struct trainer_line) trainers;
-};
-
-static uint64_t resident_bytes(void)
+uint64_t pd_status_resident_bytes(void)
 {
     unsigned long long all = 0, here = 0;
     FILE *file = fopen("/proc/self/statm", "re");
@@ -39,7 +19,7 @@ static uint64_t resident_bytes(void)
     return n == 2 ? here * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
-static const char *word_of(const struct trainer_line *line, int connected, int waits)
+static const char *word_of(const struct pd_trainer_line *line, int connected, int waits)
 {
     switch (line->any->state) {
     case PD_TRAINER_ABSENT:
@@ -55,9 +35,9 @@ static const char *word_of(const struct trainer_line *line, int connected, int w
 }
 
 /* One trainer: it is as late as on its latest lane, and has done what all lanes have seen. */
-static void join_trainer(struct whole *w, int t)
+static void join_trainer(struct pd_status_whole *w, int t)
 {
-    struct trainer_line line = {0};
+    struct pd_trainer_line line = {0};
     int connected = 1, waits = 0;
     for (int i = 0; i < w->server->n_lanes; i++) {
         if (!w->lanes[i].is_known) continue;
@@ -76,14 +56,15 @@ static void join_trainer(struct whole *w, int t)
     w->trainers.at[w->trainers.n++] = line;
 }
 
-static int join(struct whole *w)
+int pd_status_join(struct pd_server *s, double uptime_s, const struct pd_lane_report *lanes,
+                   struct pd_status_whole *w)
 {
-    struct pd_server *s = w->server;
+    *w = (struct pd_status_whole){.server = s, .lanes = lanes, .uptime_s = uptime_s};
     pthread_mutex_lock(&s->lock);
     w->failed = s->failed;
     snprintf(w->failure, sizeof w->failure, "%s", s->failed ? s->failure_text : "");
     pthread_mutex_unlock(&s->lock);
-    w->memory = resident_bytes();
+    w->memory = pd_status_resident_bytes();
     w->rows = -1;
     for (int i = 0; i < s->n_lanes; i++) {
         const struct pd_lane_report *r = &w->lanes[i];
@@ -106,7 +87,12 @@ static int join(struct whole *w)
     return 1;
 }
 
-static int is_waited_for(const struct whole *w, int t)
+void pd_status_whole_free(struct pd_status_whole *w)
+{
+    pd_vec_free(&w->trainers);
+}
+
+static int is_waited_for(const struct pd_status_whole *w, int t)
 {
     for (int i = 0; i < w->server->n_lanes; i++)
         if (w->lanes[i].is_known && w->lanes[i].trainers.at[t].is_late) return 1;
@@ -152,7 +138,22 @@ static void put_lane(struct pd_buf *out, int index, const struct pd_lane_report 
     pd_buf_text(out, "}");
 }
 
-static void put_trainer(struct pd_buf *out, int first, const struct trainer_line *t)
+/* With its rows, where it is a table of rows by id. */
+static void put_tables(struct pd_buf *out, const struct pd_status_whole *w)
+{
+    const char *comma = "";
+    for (int i = 0; i < w->server->n_lanes; i++)
+        for (int t = 0; t < w->lanes[i].tables.n; t++, comma = ", ") {
+            const struct pd_table_report *r = &w->lanes[i].tables.at[t];
+            pd_buf_printf(out, "%s{", comma);
+            put_key(out, "name", r->name);
+            pd_buf_printf(out, "\"bytes\": %llu", (unsigned long long)r->bytes);
+            if (r->rows >= 0) pd_buf_printf(out, ", \"rows\": %lld", (long long)r->rows);
+            pd_buf_text(out, "}");
+        }
+}
+
+static void put_trainer(struct pd_buf *out, int first, const struct pd_trainer_line *t)
 {
     pd_buf_printf(out, "%s{\"id\": %d, \"state\": \"%s\", ", first ? "" : ", ", t->any->trainer, t->state);
     put_key(out, "host", t->any->host);
@@ -165,7 +166,7 @@ static void put_trainer(struct pd_buf *out, int first, const struct trainer_line
                   (unsigned long long)t->out, t->late_s, t->away_s);
 }
 
-static void write_json(const struct whole *w, const char *host, struct pd_buf *out)
+static void write_json(const struct pd_status_whole *w, const char *host, struct pd_buf *out)
 {
     const struct pd_server *s = w->server;
     int first = 1;
@@ -190,6 +191,8 @@ static void write_json(const struct whole *w, const char *host, struct pd_buf *o
         (unsigned long long)w->refused, (unsigned long long)pd_listener_refused(s->listener));
     for (int i = 0; i < s->n_lanes; i++)
         put_lane(out, i, &w->lanes[i]);
+    pd_buf_text(out, "], \"tables\": [");
+    put_tables(out, w);
     pd_buf_printf(out, "], \"trainers_expected\": %d, \"trainers\": [", s->config.trainers);
     for (int i = 0; i < w->trainers.n; i++)
         put_trainer(out, i == 0, &w->trainers.at[i]);
@@ -226,7 +229,7 @@ static const char *time_text(double seconds, char text[24])
     return text;
 }
 
-static void write_waiting(const struct whole *w, struct pd_buf *out)
+static void write_waiting(const struct pd_status_whole *w, struct pd_buf *out)
 {
     char time[24];
     int n = 0;
@@ -242,7 +245,7 @@ static void write_waiting(const struct whole *w, struct pd_buf *out)
     pd_buf_text(out, "\n");
 }
 
-static void write_lanes(const struct whole *w, struct pd_buf *out)
+static void write_lanes(const struct pd_status_whole *w, struct pd_buf *out)
 {
     char size[24];
     pd_buf_printf(out, "\n%-6s %10s %10s %10s %10s %9s %8s\n", "loop", "parameters", "bytes", "step", "CPU s",
@@ -258,14 +261,14 @@ static void write_lanes(const struct whole *w, struct pd_buf *out)
     }
 }
 
-static void write_trainers(const struct whole *w, struct pd_buf *out)
+static void write_trainers(const struct pd_status_whole *w, struct pd_buf *out)
 {
     char in[24], sent[24], time[24], state[48];
     if (!w->trainers.n) return;
     pd_buf_printf(out, "\n%-8s %-14s %10s %-9s %10s %10s  %s\n", "trainer", "state", "step", "transport",
                   "in", "out", "where");
     for (int i = 0; i < w->trainers.n; i++) {
-        const struct trainer_line *t = &w->trainers.at[i];
+        const struct pd_trainer_line *t = &w->trainers.at[i];
         snprintf(state, sizeof state, "%s", t->state);
         if (strcmp(t->state, "late") == 0)
             snprintf(state, sizeof state, "late %s", time_text(t->late_s, time));
@@ -280,7 +283,7 @@ static void write_trainers(const struct whole *w, struct pd_buf *out)
     }
 }
 
-static void write_table(const struct whole *w, const char *host, struct pd_buf *out)
+static void write_table(const struct pd_status_whole *w, const char *host, struct pd_buf *out)
 {
     const struct pd_server *s = w->server;
     char a[24], b[24];
@@ -312,14 +315,14 @@ static void write_table(const struct whole *w, const char *host, struct pd_buf *
 void pd_status_write(struct pd_server *server, double uptime_s, const struct pd_lane_report *lanes,
                      int as_json, struct pd_buf *out)
 {
-    struct whole w = {.server = server, .lanes = lanes, .uptime_s = uptime_s};
+    struct pd_status_whole w;
     char host[64] = "";
     gethostname(host, sizeof host - 1);
-    if (!join(&w))
+    if (!pd_status_join(server, uptime_s, lanes, &w))
         out->failed = 1;
     else if (as_json)
         write_json(&w, host, out);
     else
         write_table(&w, host, out);
-    pd_vec_free(&w.trainers);
+    pd_status_whole_free(&w);
 }

@@ -20,6 +20,12 @@ struct pd_table_part {
     size_t size;
 };
 
+/* What a table knows of its rows beside their number. */
+struct pd_table_tally {
+    uint64_t admitted, evicted; /* rows that were made, and that went, since the server was started */
+    uint64_t waiting_bytes;     /* of its bytes: of ids that have no row yet */
+};
+
 struct pd_table_kind {
     const char *name;
     /* Does a row below the table's height lie here? NULL: all do. */
@@ -39,6 +45,7 @@ struct pd_table_kind {
     int (*ends_bare)(const struct pd_table *table);
     uint64_t (*bytes)(const struct pd_table *table); /* that it holds */
     int64_t (*rows)(const struct pd_table *table);   /* that are there; NULL: its height */
+    void (*tally)(const struct pd_table *table, struct pd_table_tally *out); /* NULL: it counts nothing */
     /* What a snapshot keeps, from number 0 on, in this order; 0: there is no such part. They stay where they
      * are until the next update. NULL: its value is all. */
     int (*part)(const struct pd_table *table, int number, struct pd_table_part *out);

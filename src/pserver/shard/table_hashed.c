@@ -216,6 +216,14 @@ static int ends_bare(const struct pd_table *table)
     return pd_rule_has_tail(((const struct hashed *)table)->rule);
 }
 
+static void tally(const struct pd_table *table, struct pd_table_tally *out)
+{
+    const struct hashed *h = (const void *)table;
+    out->admitted = h->admitted;
+    out->evicted = h->evicted;
+    out->waiting_bytes = h->waiting ? pd_row_store_bytes(h->waiting) : 0;
+}
+
 static uint64_t bytes(const struct pd_table *table)
 {
     const struct hashed *h = (const struct hashed *)table;
@@ -250,6 +258,7 @@ static const struct pd_table_kind hashed = {
     .update_rows = update_rows,
     .ends_bare = ends_bare,
     .bytes = bytes,
+    .tally = tally,
     .rows = rows,
     .part = pd_hashed_part,
     .load = pd_hashed_load,

@@ -52,12 +52,14 @@ pd_status pd_hashed_admit(struct hashed *h, int n, const int64_t *ids, struct pd
         if (!pd_hashed_is_there(h, out[i])) {
             if (!takes_all) PD_TRY(may_have_row(h, ids[i], &is_in));
             if (!is_in) {
-                if (out[i]) (void)pd_row_store_remove(h->store, ids[i]);
+                if (out[i]) h->evicted += (uint64_t)pd_row_store_remove(h->store, ids[i]);
                 out[i] = NULL;
                 continue;
             }
             if (!out[i]) PD_TRY(pd_row_store_make(h->store, 1, &ids[i], &out[i]));
+            if (out[i]->count) h->evicted++; /* it had expired */
             PD_TRY(begin(h, out[i], ids[i]));
+            h->admitted++;
         }
         touch(h, out[i]);
     }
@@ -74,7 +76,9 @@ static void sweep(struct hashed *h, struct pd_row_store *store, int64_t n, int64
     for (; n > 0 && numbers; n--) {
         if (*from >= numbers) *from = 0;
         const struct pd_row *row = pd_row_store_at(store, (*from)++);
-        if (row && pd_hashed_is_expired(h, row)) (void)pd_row_store_remove(store, pd_row_id(row));
+        if (!row || !pd_hashed_is_expired(h, row)) continue;
+        (void)pd_row_store_remove(store, pd_row_id(row));
+        h->evicted += store == h->store;
     }
 }
 
@@ -115,7 +119,7 @@ static void trim(struct hashed *h)
     for (int64_t k = 0; k < numbers; k++) {
         const struct pd_row *row = pd_row_store_at(h->store, k);
         if (row && (age_of(h, row) > age || (age_of(h, row) == age && place_of(row) < place)))
-            (void)pd_row_store_remove(h->store, pd_row_id(row));
+            h->evicted += (uint64_t)pd_row_store_remove(h->store, pd_row_id(row));
     }
 }
 

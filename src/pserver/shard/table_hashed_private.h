@@ -20,8 +20,9 @@ struct hashed {
     struct pd_row_store *waiting; /* ids that came, but not often enough yet; NULL: all get a row */
     int columns;
     int64_t width;
-    float *begin;     /* what the states of a new row are, by column; the parameter's is not used */
-    uint64_t clock;   /* updates that are over */
+    float *begin;               /* what the states of a new row are, by column; the parameter's is not used */
+    uint64_t clock;             /* updates that are over */
+    uint64_t admitted, evicted; /* rows, since the server was started */
     int64_t swept[2]; /* how far the search for what has expired is: in the store, among those that wait */
     void *groups;     /* memory for pd_rows_group */
     size_t groups_size;

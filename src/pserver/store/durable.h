@@ -74,6 +74,14 @@ pd_status pd_durable_can_repeat(const struct pd_program *program, int block);
 uint64_t pd_durable_kept(const struct pd_durable *durable);
 void pd_durable_hear_common(struct pd_durable *durable, uint64_t step);
 
+/* How long its log's syncs took. On the lane's thread; NULL is fine. */
+void pd_durable_syncs(const struct pd_durable *durable, int lane, struct pd_histogram *out);
+/* Snapshots since the server was started. From any thread; NULL is fine. */
+struct pd_durable_tally {
+    uint64_t written, failed, written_ns, last_step, last_bytes;
+};
+void pd_durable_count(const struct pd_durable *durable, struct pd_durable_tally *out);
+
 /* On the server's main thread, now and then: cuts when it is time, looks after the child. */
 void pd_durable_tend(struct pd_durable *durable);
 /* The server is to end: trainers are brought to a halt at the end of a step, of which sync mode has a

@@ -370,3 +370,8 @@ pd_status pd_durable_commit(struct pd_durable *d, int lane)
     if (grown < d->log_most && grown + more >= d->log_most) pd_server_wake(d->server); /* for a snapshot */
     return PD_OK;
 }
+
+void pd_durable_syncs(const struct pd_durable *d, int lane, struct pd_histogram *out)
+{
+    if (d && d->journals) *out = *pd_journal_syncs(d->journals[lane]);
+}

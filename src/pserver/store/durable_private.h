@@ -91,6 +91,9 @@ struct pd_durable {
     _Atomic uint64_t grown;  /* bytes that went to the logs since the last cut */
     uint64_t log_most;       /* bytes that may; 0: any number */
     char trouble[512];       /* why the last one was not; empty: it was */
+    /* Snapshots that were written, and those that were not; how long the former took. */
+    _Atomic uint64_t n_written, n_failed, written_ns, written_step, written_bytes;
+    int64_t writing_since;
     /* The child that writes a snapshot (durable_writer.c). */
     struct pd_snapshot_job *writing;
     pid_t child;              /* 0: none */

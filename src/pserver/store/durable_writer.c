@@ -64,6 +64,10 @@ static void written(struct pd_durable *d)
            (double)pd_snapshot_bytes(d->writing) / 1e6, d->folder);
     d->sure = d->last;
     d->trouble[0] = 0;
+    d->n_written++;
+    d->written_ns += (uint64_t)(pd_clock_ns() - d->writing_since);
+    d->written_step = d->last_step;
+    d->written_bytes = pd_snapshot_bytes(d->writing);
     pd_writer_show(d);
     if (pd_durable_kept(d) && !d->server->ending) /* its loops run */
         (void)pd_loop_post(d->server->lanes[0].loop, pd_lane_tell_kept, &d->server->lanes[0]);
@@ -79,6 +83,7 @@ void pd_writer_failed(struct pd_durable *d, const char *why)
 {
     snprintf(d->trouble, sizeof d->trouble, "no snapshot of step %llu: %.400s",
              (unsigned long long)d->last_step, why);
+    d->n_failed++;
     if (!d->is_last)
         pd_log(PD_LOG_ERROR, "%s%s", d->trouble, d->server->draining ? "" : "; training goes on");
     pd_durable_set_last(d, d->sure, 1);
@@ -99,6 +104,7 @@ static void finish(struct pd_durable *d)
 
 pd_status pd_writer_start(struct pd_durable *d)
 {
+    d->writing_since = pd_clock_ns();
     PD_TRY(pd_snapshot_fork(d->writing, &d->child));
     d->moves = 0;
     d->moved_at = d->told = pd_clock_ns();
@@ -107,8 +113,20 @@ pd_status pd_writer_start(struct pd_durable *d)
 
 void pd_writer_write(struct pd_durable *d)
 {
+    d->writing_since = pd_clock_ns();
     (void)pd_snapshot_write(d->writing);
     finish(d);
+}
+
+void pd_durable_count(const struct pd_durable *d, struct pd_durable_tally *out)
+{
+    *out = (struct pd_durable_tally){0};
+    if (!d) return;
+    *out = (struct pd_durable_tally){.written = d->n_written,
+                                     .failed = d->n_failed,
+                                     .written_ns = d->written_ns,
+                                     .last_step = d->written_step,
+                                     .last_bytes = d->written_bytes};
 }
 
 /* It is ended, and not waited for: a process within a call to the disk ends when that comes back. */

@@ -34,6 +34,7 @@ struct pd_journal {
     unsigned marks; /* that were written: tells whose turn it is */
     uint64_t committed, written;
     size_t used;
+    struct pd_histogram syncs;
     int is_broken;
     char why[1024]; /* of being broken */
     char buffer[];
@@ -190,7 +191,11 @@ pd_status pd_journal_commit(struct pd_journal *j)
     PD_TRY(check_named(j));
     /* After a failed sync the system may hold the pages for clean, so it is not tried again on the same
      * bytes: they are cut off and, if wanted, written anew. */
-    if (j->durability == PD_DURABLE_FSYNC && fdatasync(j->fd) != 0) return broken(j, "sync", errno);
+    if (j->durability == PD_DURABLE_FSYNC) {
+        int64_t began = pd_clock_ns();
+        if (fdatasync(j->fd) != 0) return broken(j, "sync", errno);
+        pd_histogram_add_ns(&j->syncs, pd_clock_ns() - began);
+    }
     if (!write_mark(j->fd, &j->head, j->marks, j->written, PD_LOG_NO_STEP)) return broken(j, "write", errno);
     j->marks++;
     j->committed = j->written;
@@ -313,6 +318,11 @@ pd_status pd_journal_drop_before(struct pd_journal *j, uint64_t step)
     pd_free(steps);
     return status == PD_OK && dropped && j->durability == PD_DURABLE_FSYNC ? pd_folder_sync(j->folder)
                                                                            : status;
+}
+
+const struct pd_histogram *pd_journal_syncs(const struct pd_journal *j)
+{
+    return &j->syncs;
 }
 
 uint64_t pd_journal_step(const struct pd_journal *j)

@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "base/histogram.h"
+
 struct pd_journal;
 
 enum pd_durability {
@@ -58,6 +60,8 @@ pd_status pd_journal_rotate(struct pd_journal *journal, uint64_t step, uint64_t 
  * from another thread than the journal's. */
 pd_status pd_journal_drop_before(struct pd_journal *journal, uint64_t step);
 
+/* How long syncs took, with PD_DURABLE_FSYNC. */
+const struct pd_histogram *pd_journal_syncs(const struct pd_journal *journal);
 /* Of the present file: its step, and the bytes that are safe. */
 uint64_t pd_journal_step(const struct pd_journal *journal);
 uint64_t pd_journal_committed(const struct pd_journal *journal);
