@@ -56,6 +56,9 @@
     X(ps_http, TEXT, "",                                                                                     \
       "where a server can be watched by HTTP: PORT (on this machine), HOST:PORT or :PORT; port 0: any that " \
       "is free; empty: nowhere")                                                                             \
+    X(tensorboard_dir, TEXT, "",                                                                             \
+      "folder for TensorBoard's files: what train_from_dataset shows and progress.report is given; empty: "  \
+      "none")                                                                                                \
     X(ps_fresh, BOOL, "0", "a server starts anew and moves aside what its folder holds")                     \
     X(ps_accept_rollback, BOOL, "0", "go on with a server that came back with older parameters")             \
     X(ps_accept_anew, BOOL, "0",                                                                             \

@@ -33,9 +33,9 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
         program = executor._made_for(program, "infer_from_dataset", lambda: program.clone(for_test=True))
         program = executor_servers.with_lookups_on_servers(executor, program, scope or global_scope()) or program
     progress = Progress("infer" if is_test else "train")
-    shown = Shown(fetch_list, fetch_info, print_period, fetch_handler)
+    shown = Shown(fetch_list, fetch_info, print_period, fetch_handler, progress)
     if progress.wants_values:
-        shown.watch(watched(program), progress)
+        shown.watch(watched(program))
     if dataset._is_left_out("nothing is trained"):
         return
     dataset._prepare_to_run()
@@ -59,12 +59,12 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
 class Shown:
     """What is printed, and handed to a FetchHandler; called with each batch that may be shown."""
 
-    def __init__(self, fetch_list, fetch_info, print_period: int, handler):
+    def __init__(self, fetch_list, fetch_info, print_period: int, handler, progress: Progress):
         fetches = list(fetch_list or ())
         self.infos = list(fetch_info) if fetch_info else [_name(each) for each in fetches]
         if len(self.infos) != len(fetches):
             raise ValueError(f"fetch_info has {len(self.infos)} texts for the {len(fetches)} variables of fetch_list: one each.")
-        self.n, self.every, self.handler = len(fetches), print_period, handler
+        self.n, self.every, self.handler, self.progress = len(fetches), print_period, handler, progress
         self.keys: list[str] = []
         if handler is not None and not isinstance(handler.var_dict, dict):
             warnings.warn(f"FetchHandler: var_dict is {handler.var_dict!r}; a dict of names and Variables is wanted. The handler "
@@ -79,13 +79,14 @@ class Shown:
             self.next = time.monotonic() + handler.period_secs
         self.names = [_name(each) for each in fetches]
         self.period = 1 if handler is not None else print_period
-        self.progress, self.watched, self.show_ms = None, {}, 0
+        self.watched: dict[str, int] = {}
+        self.show_ms = 0
 
-    def watch(self, names: dict[str, str], progress: Progress) -> None:
+    def watch(self, names: dict[str, str]) -> None:
         """Hands these to the progress beside what is printed."""
         if not names:
             return
-        self.progress, self.show_ms = progress, max(1, int(progress.seconds * 1000))
+        self.show_ms = max(1, int(self.progress.values_seconds * 1000))
         for key, name in names.items():
             if name not in self.names:
                 self.names.append(name)
@@ -95,6 +96,8 @@ class Shown:
         if self.n and batch % self.every == 0:
             texts = (f"{info}: {_text(value)}" for info, value in zip(self.infos, values))
             print(f"batch {batch}", *texts, sep="\t", flush=True)
+            self.progress.note(batch, {info: value.item() for info, value in zip(self.infos, values)
+                                       if value is not None and value.size == 1 and value.dtype.kind in "fiu"})
         if self.handler is not None and time.monotonic() >= self.next:
             self.next = time.monotonic() + self.handler.period_secs
             self.handler.handler(dict(zip(self.keys, values[self.n:])))
