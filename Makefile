@@ -3,6 +3,7 @@
 #   make         build, and install the package into ./.venv
 #   make dev     quick build in build/dev; ./.venv then runs python/paddle straight from this checkout
 #   make scripts install into ./.venv what paddlepaddle 1.8.5 brought along: Pillow, matplotlib, scipy, ...
+#   make browser install the browser that tests of the page of a job use; without it they are skipped
 #   make demo    train CTR-DNN on 2 servers and 2 workers on this machine, with a live table, AUC and a plot
 #   make test    every check there is, the layout of C and Python files among them, with one closing line
 #   make soak    the long tests, about two hours: many batches, big tables, all of MNIST, every layout of servers and
@@ -22,7 +23,7 @@ LOCKED := mkdir -p build && flock build/.lock
 
 export PYTHON
 
-.PHONY: install dev setup scripts demo test soak bench format clean help
+.PHONY: install dev setup scripts browser demo test soak bench format clean help
 install: setup
 	@$(LOCKED) tools/install wheel -j$(JOBS)
 
@@ -34,6 +35,9 @@ setup:
 
 scripts: setup
 	@$(LOCKED) tools/install scripts
+
+browser:
+	@$(LOCKED) tools/packages packages-browser.apt
 
 demo: install
 	$(VENV)/python examples/demo.py

@@ -71,6 +71,19 @@ static PyObject *list_of(const char *(*at)(int index))
     return list;
 }
 
+static PyObject *ps_status(PyObject *module, PyObject *endpoint)
+{
+    const char *text = PyUnicode_AsUTF8AndSize(endpoint, NULL);
+    pd_bytes found;
+    pd_status status;
+    if (!text) return NULL;
+    Py_BEGIN_ALLOW_THREADS status = pd_ps_status(text, 1, &found);
+    Py_END_ALLOW_THREADS if (core_failed(state_of(module), status)) return NULL;
+    PyObject *shown = PyUnicode_DecodeUTF8(found.at, (Py_ssize_t)found.n, "replace");
+    pd_bytes_free(&found);
+    return shown;
+}
+
 static PyObject *flag_names(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -291,6 +304,7 @@ PyMethodDef core_library_methods[] = {
     {"get_threads", get_threads, METH_NOARGS, NULL},
     {"flag_set", flag_set, METH_VARARGS, "Sets a run-time flag; both arguments are str."},
     {"flag_get", flag_get, METH_O, "The value of a run-time flag, as str."},
+    {"ps_status", ps_status, METH_O, "What the server at an endpoint tells of itself, as JSON."},
     {"flag_names", flag_names, METH_NOARGS, "All run-time flags."},
     {"leave_job", leave_job, METH_VARARGS,
      "Tells the servers of the job that this trainer is done, or failed and why. At the end of a process a "

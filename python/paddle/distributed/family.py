@@ -22,6 +22,11 @@ def adopt_orphans() -> None:
     _library.prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
 
 
+def die_with_parent() -> None:
+    """This process is killed when the one that started it has ended, however it ends."""
+    _library.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+
+
 def start(process: Process, environment: Mapping[str, str], again: str = "") -> int:
     """Starts it in a process group of its own; it dies with this process. `again`: a line for its log, which then goes on.
     What goes wrong on the way stands in the log, and the status is 127, as with a shell."""
@@ -42,7 +47,7 @@ def _become(process: Process, environment: Mapping[str, str], again: str, parent
     """In the child; does not return."""
     try:
         os.setpgid(0, 0)
-        _library.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+        die_with_parent()
         if os.getppid() != parent:
             os._exit(127)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -43,6 +43,7 @@ class Job:
     keeps_going: bool = False  # a worker that failed for good does not end the others
     grace: float = 30.0  # seconds between asking a process to end and killing it
     folder: str = "."  # where the processes run
+    reports: str = ""  # the folder into which workers report how far they are; "": they do not
 
     @property
     def roles(self) -> tuple[Role, Role]:
@@ -52,3 +53,8 @@ class Job:
     def size(self) -> int:
         """The number of its processes, on all machines."""
         return sum(len(role.endpoints) for role in self.roles)
+
+
+def progress_file(reports: str, worker: int) -> str:
+    """Where a worker reports, in the folder of reports."""
+    return f"{reports}/worker.{worker}"

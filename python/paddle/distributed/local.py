@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from paddle.distributed import family, summary
+from paddle.distributed import family, summary, watch, watched
 from paddle.distributed.job import SERVER, WORKER, Job
 from paddle.distributed.plan import Process
 from paddle.distributed.show import Follower, ending, red, say, span, write
@@ -33,6 +33,7 @@ class Engine:
     inherited: Mapping[str, str]
     follower: Follower = field(default_factory=lambda: Follower({}))
     words: tuple[str, str] | None = None  # upstream's, when all workers have ended and when all servers have
+    door: watch.Door | None = None  # where the job can be watched
     began: float = field(default_factory=time.monotonic)
     all: list[Running] = field(default_factory=list)
     failed: list[Running] = field(default_factory=list)  # those that failed by themselves, for good, in the order of their ends
@@ -43,6 +44,8 @@ class Engine:
     finishing_at: float | None = None  # when all workers had ended
     due: dict[str, float] = field(default_factory=dict)  # what happens later, and when
     left: list[str] = field(default_factory=list)  # what processes left behind
+    watcher: int = 0  # the process that shows the job; 0: none
+    told: str = ""  # what it was told last
 
     # ---- the loop ----
 
@@ -58,8 +61,11 @@ class Engine:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {*_ASKING, signal.SIGCHLD})
 
         self.all = [Running(process) for process in self.processes]
+        if self.door:
+            self.watcher = watch.start(self.door, self.job, self.job.reports)
         for each in self.all:
             self._start(each)
+        self._tell_watcher()
         waits = select.poll()
         waits.register(here, select.POLLIN)
         waits.register(lifeline, select.POLLIN)
@@ -76,6 +82,8 @@ class Engine:
             self._reap()
             self._do_what_is_due()
             self.follower.show()
+            self._tell_watcher()
+        self._end_watcher()
         self.left += family.kill_all()
         self.follower.show(all_of_it=True)
         if self.words and self.finishing_at is not None:
@@ -89,6 +97,18 @@ class Engine:
         if self.follower:
             times.append(time.monotonic() + FOLLOW_EVERY)
         return max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None
+
+    def _tell_watcher(self) -> None:
+        if self.watcher:
+            self.told = watched.write_state(self.job.reports, self.all, self.stopping, self.told)
+
+    def _end_watcher(self) -> None:
+        if self.watcher:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.watcher, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.watcher, 0)
+            self.watcher = 0
 
     def _take(self, number: int) -> None:
         """A signal has come."""
@@ -121,6 +141,9 @@ class Engine:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
                 if pid == 0:
                     return
+                if pid == self.watcher:
+                    self.watcher = 0
+                    say("the process that shows the job by HTTP has ended; the job goes on")
                 for each in self.all:
                     if each.pid == pid:
                         each.pid, each.ended = 0, time.monotonic()

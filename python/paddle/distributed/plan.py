@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from paddle.distributed.hosts import Endpoint
-from paddle.distributed.job import SERVER, WORKER, Job, Role
+from paddle.distributed.job import SERVER, WORKER, Job, Role, progress_file
 
 # Proxies of the web swallow what processes of a job say to each other.
 _PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
@@ -17,7 +17,7 @@ _IDENTITY = frozenset("""
     PADDLE_PSERVERS_IP_PORT_LIST PADDLE_TRAINERS_NUM TRAINING_ROLE PADDLE_TRAINER_ID POD_IP PADDLE_PORT PADDLE_TRAINER_ENDPOINTS
     PADDLE_PSERVER_ID PSERVERS SERVER_ENDPOINT PADDLE_TRAINERS PADDLE_TRAINING_ROLE PADDLE_PSERVER_IPS PADDLE_PSERVER_PORT
     PADDLE_PSERVERS PADDLE_CURRENT_IP PADDLE_TRAINER_IPS PADDLE_CURRENT_ENDPOINT TRAINERS PADDLE_INIT_PSERVERS PADDLE_INIT_PORT
-    PADDLE_INIT_TRAINER_ID
+    PADDLE_INIT_TRAINER_ID PADDLE_PROGRESS_FILE
     """.split())
 
 
@@ -89,6 +89,8 @@ def _own(job: Job, role: Role, index: int) -> dict[str, str]:
     kind = "PSERVER" if role.name == SERVER else "TRAINER"
     given = {"TRAINING_ROLE": kind, "PADDLE_TRAINING_ROLE": kind, "POD_IP": endpoint.host}
     if role.name == WORKER:
+        if job.reports:
+            given["PADDLE_PROGRESS_FILE"] = progress_file(job.reports, index)
         return given | {"PADDLE_TRAINER_ID": str(index), "PADDLE_INIT_TRAINER_ID": str(index), "PADDLE_CURRENT_IP": endpoint.host}
     one_port = len({each.port for each in role.endpoints}) == 1
     return given | {

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paddle.distributed import guard, hosts, plan, ports, secret
+from paddle.distributed import guard, hosts, plan, ports, secret, watch, watched
 from paddle.distributed.hosts import Endpoint, Usage
 from paddle.distributed.job import SERVER, WORKER, Job, Role, Secret
 from paddle.distributed.local import Engine
@@ -33,6 +33,7 @@ COMMON = (
     Option("env", MANY, "NAME=VALUE", None, "a variable for all processes; may be given several times"),
     Option("secret", CHOICE, "auto|none", "auto", "make a secret for the job where the environment has none"),
     Option("follow", CHOICE, "none|first|workers|all", "none", "whose output is shown here as well: the first worker's, ..."),
+    Option("http", TEXT, "PORT|HOST:PORT", "", "show the job by HTTP: a live page, /metrics, probes; 0: any port that is free"),
     Option("host", TEXT, "HOST", "", "which of the job's hosts this machine is, where that cannot be seen"),
     Option("print_config", YES_NO, "True|False", True, "say at the start what is started"),
     Option("module", SWITCH, "", False, "SCRIPT is a module's name, as for python -m", "m"),
@@ -71,8 +72,9 @@ def main(command: Command, words: Sequence[str]) -> int:
         if settings["dry_run"]:
             print(plan.script(job, processes, os.environ), end="")
             return 0
-        _notes(settings, job, processes)
-        return run(job, processes, settings, command.words)
+        door = watch.Door(settings["http"]) if settings["http"] else None
+        _notes(settings, job, processes, door)
+        return run(job, processes, settings, command.words, door)
     except Usage as why:
         print(f"{command.name}: {why}", file=sys.stderr)
         return 2
@@ -80,10 +82,11 @@ def main(command: Command, words: Sequence[str]) -> int:
         return -2
 
 
-def run(job: Job, processes: list[plan.Process], settings: dict[str, Any], words: tuple[str, str] | None) -> int:
+def run(job: Job, processes: list[plan.Process], settings: dict[str, Any], words: tuple[str, str] | None,
+        door: watch.Door | None = None) -> int:
     """Starts the plan on this machine, and watches it to its end."""
     lock = _take_logs(job, processes)
-    engine = Engine(job, processes, dict(os.environ), _follower(processes, settings["follow"]), words)
+    engine = Engine(job, processes, dict(os.environ), _follower(processes, settings["follow"]), words, door)
 
     def work(lifeline: int) -> int:
         try:
@@ -92,11 +95,14 @@ def run(job: Job, processes: list[plan.Process], settings: dict[str, Any], words
             secret.remove(job.secret.file)
 
     try:
+        if job.reports:
+            watched.make_folder(job.reports)
         if job.secret.file:
             secret.make(job.secret.file)
         return guard.run(work)
     finally:
         secret.remove(job.secret.file)
+        watched.remove_folder(job.reports)
         if lock is not None:
             os.close(lock)
 
@@ -138,6 +144,7 @@ def describe(settings: dict[str, Any], words: Sequence[str], held: ports.Held) -
         keeps_going=settings["keep_going"],
         grace=settings["grace"],
         folder=os.getcwd(),
+        reports=watched.folder_name() if settings["http"] else "",
     )
     makes_secret = settings["secret"] == "auto" and len(local) == len(set(everywhere)) and bool(servers)
     return replace(job, secret=_secret(around, makes_secret)), local
@@ -244,8 +251,12 @@ def _secret(around: dict[str, str], makes_one: bool) -> Secret:
 # ---- the run ----
 
 
-def _notes(settings: dict[str, Any], job: Job, processes: list[plan.Process]) -> None:
+def _notes(settings: dict[str, Any], job: Job, processes: list[plan.Process], door: watch.Door | None) -> None:
     """What is started, before it is."""
+    if door:
+        say(f"watch the job at {door.url}")
+        if not door.is_local:
+            say(f"whoever reaches {door.url} can read how the job gets on, without a password: let only trusted networks reach it")
     if not settings["print_config"]:
         return
     servers = [each for each in processes if each.role == SERVER]
