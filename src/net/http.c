@@ -12,6 +12,7 @@
 #include <strings.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -30,6 +31,7 @@ enum {
     SILENT_S = 5,   /* a connection that is silent for so long is closed */
     MEMORY = 8192,  /* of a connection: its request must fit in */
     BACKLOG = 64,
+    LAST_WORDS_MS = 200, /* for those who wait when it closes */
 };
 
 /* A request, from its first line to its answer. */
@@ -37,7 +39,7 @@ struct visit {
     struct pd_http *http;
     struct MHD_Connection *connection;
     uint64_t ticket; /* 0: nothing was asked for it yet */
-    int is_answered;
+    int is_answered, is_last;
     struct pd_http_answer answer;
 };
 
@@ -49,6 +51,7 @@ struct pd_http {
     char url[128];
     pthread_mutex_t lock; /* what follows, and the answers of visits */
     int closes;
+    int n_told; /* answers at the end that are not out yet */
     uint64_t last;
     PD_VEC(struct visit *) waiting;
 };
@@ -187,6 +190,7 @@ static void on_over(void *arg, struct MHD_Connection *connection, void **state,
     if (!v) return;
     pthread_mutex_lock(&h->lock);
     pd_vec_drop(&h->waiting, v);
+    h->n_told -= v->is_last;
     pthread_mutex_unlock(&h->lock);
     pd_buf_free(&v->answer.body);
     pd_free(v);
@@ -288,6 +292,12 @@ const char *pd_http_url(const struct pd_http *http)
     return http->url;
 }
 
+static int tells(struct pd_http *h)
+{
+    PD_HOLD(&h->lock);
+    return h->n_told;
+}
+
 void pd_http_close(struct pd_http *h)
 {
     if (!h || !h->daemon) return;
@@ -296,11 +306,14 @@ void pd_http_close(struct pd_http *h)
     while (h->waiting.n) {
         struct visit *v = h->waiting.at[0];
         say(&v->answer, MHD_HTTP_SERVICE_UNAVAILABLE, "it ends\n");
-        v->is_answered = 1;
+        v->is_answered = v->is_last = 1;
+        h->n_told++;
         pd_vec_drop(&h->waiting, v);
         h->lib->resume_connection(v->connection);
     }
     pthread_mutex_unlock(&h->lock);
+    for (int ms = 0; ms < LAST_WORDS_MS && tells(h); ms++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     (void)h->lib->quiesce_daemon(h->daemon); /* the socket is ours to close */
     h->lib->stop_daemon(h->daemon);
     h->daemon = NULL;
