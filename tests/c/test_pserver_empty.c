@@ -1,4 +1,5 @@
 /* A server that is started with nothing but a port, and a trainer that brings it its Programs and trains. */
+#include <arpa/inet.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -8,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -182,12 +185,66 @@ static void test_nobody_comes(void **state)
     must(pd_flag_set("rpc_deadline", "180000"));
 }
 
+/* What is at a path of the server's HTTP port, from the status line on; empty: nobody answers there now. */
+static const char *look(int port, const char *path, char said[1 << 16])
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    char request[128];
+    size_t n = 0;
+    ssize_t more;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    to.sin_port = htons((uint16_t)port);
+    snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+             path);
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0 &&
+        send(fd, request, strlen(request), MSG_NOSIGNAL) > 0)
+        while (n < (1 << 16) - 1 && (more = recv(fd, said + n, (1 << 16) - 1 - n, 0)) > 0)
+            n += (size_t)more;
+    said[n] = 0;
+    close(fd);
+    return said;
+}
+
+static void look_until(int port, const char *path, const char *text)
+{
+    char said[1 << 16] = "";
+    for (int i = 0; i < 20000 && !strstr(look(port, path, said), text); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (!strstr(said, text)) fail_msg("%s says %s", path, said);
+}
+
+static void test_it_can_be_watched_from_its_start(void **state)
+{
+    (void)state;
+    struct empty e = {.job = {.n_servers = 2}};
+    char said[1 << 16], port[16];
+    free_endpoints(&e.job);
+    int http = atoi(strrchr(e.job.endpoint[1], ':') + 1);
+    snprintf(port, sizeof port, "%d", http);
+    begin(&e, "");
+    must(pd_flag_set("ps_http", port));
+    pthread_t server = start(&e);
+    look_until(http, "/readyz", "HTTP/1.1 503");
+    assert_non_null(strstr(look(http, "/readyz", said), "it waits for trainer 0 to bring its Program"));
+    assert_non_null(strstr(look(http, "/healthz", said), "HTTP/1.1 200"));
+    assert_non_null(strstr(look(http, "/metrics", said), "\nps_ready 0\n"));
+    assert_non_null(strstr(look(http, "/status.json", said), "HTTP/1.1 503"));
+    must(bring(&e.job, e.job.endpoint[0]));
+    train(&e.job, 1, STEPS);
+    look_until(http, "/readyz", "HTTP/1.1 200");
+    look_until(http, "/metrics", "\nps_step 20\n");
+    assert_non_null(strstr(look(http, "/status.json", said), "\"step\": 20,"));
+    end_job(&e, server);
+    assert_string_equal(look(http, "/healthz", said), "");
+    must(pd_flag_set("ps_http", ""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_program_is_brought), cmocka_unit_test(test_in_any_order),
         cmocka_unit_test(test_it_is_kept),           cmocka_unit_test(test_what_reaches_outside_is_refused),
-        cmocka_unit_test(test_nobody_comes),
+        cmocka_unit_test(test_nobody_comes),         cmocka_unit_test(test_it_can_be_watched_from_its_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

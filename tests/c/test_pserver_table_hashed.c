@@ -352,6 +352,12 @@ static void test_expiry(void **state)
     assert_memory_equal(before, now, sizeof now);
     push(t, 1, (int64_t[]){8}, 1); /* its room is given back */
     assert_int_equal(pd_table_rows(t), 1);
+    struct pd_table_tally tally = {0};
+    t->kind->tally(t, &tally);
+    assert_true(tally.admitted == 2 && tally.evicted == 1 && tally.waiting_bytes == 0);
+    push(t, 1, (int64_t[]){7}, 1); /* it comes again */
+    t->kind->tally(t, &tally);
+    assert_true(tally.admitted == 3 && tally.evicted == 1);
     /* An update finds what a lookup before it found, at each distance. */
     for (int away = 8; away < 13; away++) {
         float gone[WIDTH], last[WIDTH];
@@ -382,6 +388,10 @@ static void test_a_limit(void **state)
         assert_true(pd_table_rows(t) <= 160);
     }
     assert_true(pd_table_rows(t) >= 140);
+    struct pd_table_tally tally = {0};
+    t->kind->tally(t, &tally);
+    assert_int_equal(tally.admitted, 1001);
+    assert_int_equal(tally.evicted, 1001 - pd_table_rows(t));
     /* What is touched stays, the oldest go. */
     ok(t->kind->pull(t, 1, (int64_t[]){0}, row));
     assert_true(row[0] != fresh[0]);

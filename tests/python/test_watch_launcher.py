@@ -195,3 +195,12 @@ def test_every_number_has_a_line_in_the_docs():
     told = (Path(__file__).resolve().parents[2] / "docs" / "WATCHING.md").read_text()
     names = re.findall(r"^\| `((?:job|train)_[a-z_]+)", told, re.MULTILINE)
     assert names == [name for name, _, _ in watched.FAMILIES]
+
+
+def test_the_board_asks_for_numbers_that_are_there():
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    told = set(re.findall(r"^\| `((?:job|train|ps|process)_[a-z_]+)", (docs / "WATCHING.md").read_text(), re.MULTILINE))
+    board = json.loads((docs / "grafana.json").read_text())
+    asked = {re.sub(r"_(bucket|sum|count)$", "", name) for panel in board["panels"] for target in panel["targets"]
+             for name in re.findall(r"\b(?:job|train|ps|process)_[a-z_]+", target["expr"])}
+    assert len(asked) > 15 and asked <= told, asked - told

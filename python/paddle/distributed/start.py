@@ -144,7 +144,7 @@ def describe(settings: dict[str, Any], words: Sequence[str], held: ports.Held) -
         keeps_going=settings["keep_going"],
         grace=settings["grace"],
         folder=os.getcwd(),
-        reports=watched.folder_name() if settings["http"] else "",
+        reports=watched.folder_name() if settings["http"] and not settings["dry_run"] else "",
     )
     makes_secret = settings["secret"] == "auto" and len(local) == len(set(everywhere)) and bool(servers)
     return replace(job, secret=_secret(around, makes_secret)), local
