@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import struct
@@ -125,7 +126,7 @@ def test_report_of_a_loop(tmp_path):
     """)
     assert said == ""
     found = scalars(only_file(tmp_path / "runs"))
-    assert [row for row in found if row[1] != "samples_per_second"] == [
+    assert found == [
         (1, "loss", 1.0), (2, "loss", 0.5), (3, "loss", pytest.approx(1 / 3)), (77, "loss", 0.125), (77, "auc", 0.75)]
 
 
@@ -145,7 +146,7 @@ def test_a_data_set_and_a_worker(tmp_path):
         data.set_filelist(["data"])
         for epoch in range(2):
             exe.train_from_dataset(dataset=data, fetch_list=[loss, x], fetch_info=["loss", "x"], print_period=10)
-    """, PADDLE_TRAINER_ID="3")
+    """, PADDLE_TRAINER_ID="3", PADDLE_PROGRESS_FILE=str(tmp_path / "told"))
     shown = [(int(batch), float(value)) for batch, value in re.findall(r"^batch (\d+)\tloss: (\S+)", said, re.MULTILINE)]
     assert len(shown) >= 6
     found = scalars(only_file(tmp_path / "runs" / "worker-3"))
@@ -155,6 +156,10 @@ def test_a_data_set_and_a_worker(tmp_path):
     assert steps == sorted(set(steps)) and max(steps) > 40, "the second pass goes on behind the first"
     assert {tag for _, tag, _ in found} == {"loss", "samples_per_second"}
     assert all(value > 0 for _, tag, value in found if tag == "samples_per_second")
+    ends = [record for record in map(json.loads, (tmp_path / "told").read_text().splitlines()) if record["over"]]
+    assert [(end["batches"], end["samples"], end["part"]) for end in ends] == [(40, 400, 1.0)] * 2
+    assert all(end["read_seconds"] > 0 and end["run_seconds"] > 0 and end["samples_per_second"] > 0 for end in ends)
+    assert ends[1]["values"] == {"loss": pytest.approx(shown[-1][1], rel=1e-4)}
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):

@@ -37,7 +37,7 @@ def watchers(job: Launcher) -> list[int]:
 
 
 def has_curves(at: tuple[str, int]) -> bool:
-    return all(len(worker["curve"]) > 1 for worker in status(at)["workers"])
+    return all(len(worker["curve"]) > 2 for worker in status(at)["workers"])
 
 
 def test_the_whole_job(tmp_path):
