@@ -1,7 +1,12 @@
 /* clip: X held within [min, max]. Selected rows have their repeated rows added up first, so that the bounds
  * hold for the gradient they stand for. */
+#include <math.h>
+#include <string.h>
+
 #include "base/parallel.h"
 #include "kernels/clones.h"
+#include "ops/check.h"
+#include "ops/elements.h"
 #include "ops/numbers.h"
 #include "ops/out.h"
 #include "ops/rows.h"
@@ -21,14 +26,17 @@ static const struct pd_share share[] = {{OUT, X, 0}, {-1, -1, 0}};
 struct job {
     const void *x, *dout;
     void *out;
-    double low, high;
+    uint64_t low, high; /* the bytes of an element of X's type */
 };
 
 #define CLIP_PARTS(T, clones)                                                                                \
     clones static void clip_##T(void *arg, int64_t begin, int64_t end)                                       \
     {                                                                                                        \
         const struct job *j = arg;                                                                           \
-        const T *x = j->x, low = (T)j->low, high = (T)j->high;                                               \
+        const T *x = j->x;                                                                                   \
+        T low, high;                                                                                         \
+        memcpy(&low, &j->low, sizeof low);                                                                   \
+        memcpy(&high, &j->high, sizeof high);                                                                \
         T *out = j->out;                                                                                     \
         _Pragma("GCC ivdep") for (int64_t i = begin; i < end; i++) out[i] = x[i] < low    ? low              \
                                                                             : x[i] > high ? high             \
@@ -37,7 +45,10 @@ struct job {
     clones static void clip_grad_##T(void *arg, int64_t begin, int64_t end)                                  \
     {                                                                                                        \
         const struct job *j = arg;                                                                           \
-        const T *x = j->x, *dout = j->dout, low = (T)j->low, high = (T)j->high;                              \
+        const T *x = j->x, *dout = j->dout;                                                                  \
+        T low, high;                                                                                         \
+        memcpy(&low, &j->low, sizeof low);                                                                   \
+        memcpy(&high, &j->high, sizeof high);                                                                \
         T *dx = j->out;                                                                                      \
         _Pragma("GCC ivdep") for (int64_t i = begin; i < end; i++) dx[i] =                                   \
             x[i] > low && x[i] < high ? dout[i] : 0;                                                         \
@@ -48,14 +59,35 @@ CLIP_PARTS(double, PD_CLONES)
 CLIP_PARTS(int32_t, )
 CLIP_PARTS(int64_t, )
 
+/* What is beyond all integers of the type becomes the last of them. */
+static pd_status bound(const struct pd_run *r, int slot, const char *what, double given, enum pd_dtype dtype,
+                       uint64_t *out)
+{
+    if (r->in[slot].n) return pd_number_as(pd_run_in(r, slot), what, dtype, out);
+    if (dtype == PD_DTYPE_INT32) given = fmin(fmax(given, INT32_MIN), INT32_MAX);
+    if (dtype == PD_DTYPE_INT64 && given >= 0x1p63) {
+        *out = INT64_MAX;
+        return PD_OK;
+    }
+    if (dtype == PD_DTYPE_INT64) given = fmax(given, -0x1p63);
+    return pd_elements_fill(out, dtype, 1, given);
+}
+
 static pd_status bounds(const struct pd_run *r, struct job *j)
 {
-    j->low = r->attr[MIN].f;
-    j->high = r->attr[MAX].f;
-    if (r->in[MIN_TENSOR].n) PD_TRY(pd_number_any(pd_run_in(r, MIN_TENSOR), "Min", &j->low));
-    if (r->in[MAX_TENSOR].n) PD_TRY(pd_number_any(pd_run_in(r, MAX_TENSOR), "Max", &j->high));
-    if (j->low > j->high)
-        return pd_fail(PD_INVALID, "min is %g and max is %g; min may not be larger", j->low, j->high);
+    const enum pd_dtype dtype = pd_run_in(r, X)->meta.dtype;
+    PD_TRY(pd_check_number_data(pd_run_in(r, X), "X"));
+    PD_TRY(bound(r, MIN_TENSOR, "Min", r->attr[MIN].f, dtype, &j->low));
+    PD_TRY(bound(r, MAX_TENSOR, "Max", r->attr[MAX].f, dtype, &j->high));
+    PD_SWITCH_NUMBER(dtype, T, {
+        T low;
+        T high;
+        memcpy(&low, &j->low, sizeof low);
+        memcpy(&high, &j->high, sizeof high);
+        if (low > high)
+            return pd_fail(PD_INVALID, "min is %g and max is %g; min may not be larger", (double)low,
+                           (double)high);
+    })
     return PD_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "ops/numbers.h"
 
 #include "ops/check.h"
+#include "ops/elements.h"
 
 pd_status pd_number_at(const struct pd_tensor *tensor, const char *what, int64_t i, int64_t *out)
 {
@@ -26,16 +27,40 @@ pd_status pd_number_within(const struct pd_tensor *tensor, const char *slot, con
     return PD_OK;
 }
 
+pd_status pd_number_check(const struct pd_tensor *tensor, const char *what)
+{
+    if (pd_tensor_numel(tensor) == 1) return PD_OK;
+    return pd_fail(PD_SHAPE, "%s has shape %s; it must hold one number", what,
+                   pd_meta_dims_text(&tensor->meta));
+}
+
+static pd_status check_first(const struct pd_tensor *tensor, const char *what)
+{
+    if (pd_tensor_numel(tensor) >= 1) return PD_OK;
+    return pd_fail(PD_SHAPE, "%s is empty; it must hold one number", what);
+}
+
 pd_status pd_number_any(const struct pd_tensor *tensor, const char *what, double *out)
 {
-    if (pd_tensor_numel(tensor) < 1) return pd_fail(PD_SHAPE, "%s is empty; it must hold one number", what);
+    PD_TRY(check_first(tensor, what));
     PD_SWITCH_ANY(tensor->meta.dtype, T, *out = (double)*(const T *)tensor->data; return PD_OK)
     return pd_fail(PD_TYPE, "%s has element type %s; use float32", what, pd_dtype_name(tensor->meta.dtype));
+}
+
+pd_status pd_number_as(const struct pd_tensor *tensor, const char *what, enum pd_dtype dtype, void *out)
+{
+    PD_TRY(check_first(tensor, what));
+    return pd_elements_cast(out, dtype, tensor->data, tensor->meta.dtype, 1);
 }
 
 pd_status pd_number_whole(const struct pd_tensor *tensor, const char *what, int64_t *out)
 {
     double number = 0;
+    PD_SWITCH_INDEX(tensor->meta.dtype, T, {
+        PD_TRY(check_first(tensor, what));
+        *out = *(const T *)tensor->data;
+        return PD_OK;
+    })
     PD_TRY(pd_number_any(tensor, what, &number));
     if (!(number > -9.2e18 && number < 9.2e18))
         return pd_fail(PD_RANGE, "%s is %g; give a whole number", what, number);

@@ -32,8 +32,12 @@ pd_status pd_number_at(const struct pd_tensor *tensor, const char *what, int64_t
 /* The same, within 0 and `most`. `what` it is ("class", "length") and `slot` are for messages. */
 pd_status pd_number_within(const struct pd_tensor *tensor, const char *slot, const char *what, int64_t i,
                            int64_t most, int64_t *out);
-/* The first element of a tensor of any type but float16. */
+/* Refuses a tensor that holds no number or several. */
+pd_status pd_number_check(const struct pd_tensor *tensor, const char *what);
+/* The first element of a tensor of any type but float16. int64 has more digits than a double. */
 pd_status pd_number_any(const struct pd_tensor *tensor, const char *what, double *out);
+/* The same as an element of `dtype`, which `out` has room for. Between integers no digit is lost. */
+pd_status pd_number_as(const struct pd_tensor *tensor, const char *what, enum pd_dtype dtype, void *out);
 /* The same, to count with: a fraction is cut off; NaN and what int64 cannot hold are refused. */
 pd_status pd_number_whole(const struct pd_tensor *tensor, const char *what, int64_t *out);
 /* One whole number from a one-element input, else from `value`. While a Program is built, *known is 0 when an

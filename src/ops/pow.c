@@ -35,14 +35,26 @@ static double power(double x, double factor)
     return factor == 2 ? x * x : factor == 1 ? x : factor == 0.5 ? sqrt(x) : pow(x, factor);
 }
 
+/* Whole powers of integers are exact, and wrap around. */
+static uint64_t whole_power(uint64_t x, uint64_t times)
+{
+    uint64_t result = 1;
+    for (; times; times >>= 1, x *= x)
+        if (times & 1) result *= x;
+    return result;
+}
+
 static void forward(void *arg, int64_t begin, int64_t end)
 {
     const struct job *j = arg;
     PD_SWITCH_NUMBER(j->dtype, T, {
         const T *x = j->x;
         T *out = j->to;
+        const int exact =
+            (T)0.5 == 0 && j->factor >= 0 && j->factor < 0x1p53 && trunc(j->factor) == j->factor;
         for (int64_t i = begin; i < end; i++)
-            out[i] = (T)power((double)x[i], j->factor);
+            out[i] = exact ? (T)whole_power((uint64_t)x[i], (uint64_t)j->factor)
+                           : (T)power((double)x[i], j->factor);
     })
 }
 

@@ -23,6 +23,7 @@ struct job {
     const void *x;
     void *out;
     double scale, bias;
+    uint64_t whole_scale, whole_bias; /* of integers, not all of which a double holds */
 };
 
 #define SCALE_PART(T, clones)                                                                                \
@@ -41,10 +42,10 @@ SCALE_PART(double, PD_CLONES)
     static void scale_##T(void *arg, int64_t begin, int64_t end)                                             \
     {                                                                                                        \
         const struct job *j = arg;                                                                           \
-        const T *x = j->x, scale = (T)j->scale, bias = (T)j->bias;                                           \
+        const T *x = j->x;                                                                                   \
         T *out = j->out;                                                                                     \
         for (int64_t i = begin; i < end; i++)                                                                \
-            out[i] = (T)((uint64_t)x[i] * (uint64_t)scale + (uint64_t)bias);                                 \
+            out[i] = (T)((uint64_t)x[i] * j->whole_scale + j->whole_bias);                                   \
     }
 
 SCALE_WHOLE(int64_t)
@@ -53,14 +54,31 @@ SCALE_WHOLE(int16_t)
 SCALE_WHOLE(int8_t)
 SCALE_WHOLE(uint8_t)
 
+static pd_status read_factors(const struct pd_run *r, enum pd_dtype dtype, struct job *j)
+{
+    const struct pd_tensor *given = r->in[SCALE_TENSOR].n ? pd_run_in(r, SCALE_TENSOR) : NULL;
+    int after = r->attr[BIAS_AFTER_SCALE].b;
+    j->scale = r->attr[SCALE].f;
+    j->bias = r->attr[BIAS].f;
+    if (given) PD_TRY(pd_number_any(given, "ScaleTensor", &j->scale));
+    if (pd_dtype_is_float(dtype)) {
+        if (!after) j->bias *= j->scale;
+        return PD_OK;
+    }
+    int64_t whole = (int64_t)j->scale;
+    if (given) PD_TRY(pd_number_whole(given, "ScaleTensor", &whole));
+    j->whole_scale = (uint64_t)whole;
+    j->whole_bias = (uint64_t)(int64_t)j->bias * (after ? 1 : j->whole_scale);
+    return PD_OK;
+}
+
 static pd_status scale_run(const struct pd_run *r)
 {
     const struct pd_tensor *x;
     struct pd_tensor *out;
     PD_TRY(pd_rows_pair(r, &x, &out));
-    struct job j = {x->data, out->data, r->attr[SCALE].f, r->attr[BIAS].f};
-    if (r->in[SCALE_TENSOR].n) PD_TRY(pd_number_any(pd_run_in(r, SCALE_TENSOR), "ScaleTensor", &j.scale));
-    if (!r->attr[BIAS_AFTER_SCALE].b) j.bias *= j.scale;
+    struct job j = {x->data, out->data};
+    PD_TRY(read_factors(r, x->meta.dtype, &j));
     int64_t n = pd_tensor_numel(x);
     switch ((int)x->meta.dtype) {
     case PD_DTYPE_FP32:

@@ -40,6 +40,22 @@ def test_whole_numbers_wrap_around():
     assert found.tolist() == [MOST, -MOST - 1, -MOST]
 
 
+BIG = 2**53 + 1  # the first that no double is
+
+
+def test_clip_scale_and_pow_of_whole_numbers_that_no_double_is():
+    feed = {"X": np.array([-5, BIG + 2, 2**61]), "Min": np.array([BIG]), "Max": np.array([2**60 + 1])}
+    assert run_op("clip", feed)[0][0].tolist() == [BIG, BIG + 2, 2**60 + 1]
+    feed = {"X": np.array([1, 3, -5]), "ScaleTensor": np.array([BIG])}
+    assert run_op("scale", feed, {"bias": 2.0})[0][0].tolist() == [BIG + 2, 3 * BIG + 2, -5 * BIG + 2]
+    found = run_op("scale", feed, {"bias": 2.0, "bias_after_scale": False})[0][0]
+    assert found.tolist() == [3 * BIG, 5 * BIG, -3 * BIG]
+    found = run_op("scale", {"X": np.array([0, 1, 2])}, {"scale": 2.5, "bias": 3.0, "bias_after_scale": False})[0][0]
+    assert found.tolist() == [6, 8, 10]  # as in 1.8.5: of a factor only the whole part counts
+    x = np.array([3**12, -(3**12), 7**7, 0, -1])
+    assert run_op("pow", {"X": x}, {"factor": 3.0})[0][0].tolist() == (x**3).tolist()
+
+
 @pytest.mark.parametrize("step", [1e30, float("nan"), float("-inf")])
 def test_a_step_that_a_counter_cannot_hold(step):
     with pytest.raises(fluid.core.EnforceNotMet, match="int64 cannot hold"):

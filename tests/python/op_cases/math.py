@@ -212,6 +212,7 @@ for factor in (3.0, 2.0, 1.0, 0.5, -1.5):
     act("pow", positive, lambda x, f=factor: x**f, attrs={"factor": factor})
 add("pow", {"X": positive, "FactorTensor": np.array([2.5])}, {"Out": positive**2.5}, ["X"])
 act("pow", np.array([2, 3], "int64"), lambda x: x**2, grad=False, attrs={"factor": 2.0})
+act("pow", np.array([2, 3, -5]), lambda x: x**0, grad=False, attrs={"factor": 0.0})
 add("relu", {"X": np.array([1, 2])}, {}, raises="float32 or float64")
 
 x = away(2, 3, 4)
@@ -303,8 +304,7 @@ add("sum", {"X": [("x0", rand(2, 3)), ("x1", rand(3, 2))]}, {}, raises="must be 
 x = rand(3, 4)
 add("scale", {"X": x}, {"Out": 2.5 * x}, ["X"], {"scale": 2.5})
 add("scale", {"X": x}, {"Out": 2.5 * x + 0.5}, ["X"], {"scale": 2.5, "bias": 0.5})
-add("scale", {"X": x}, {"Out": 2.5 * (x + 0.5)}, ["X"],
-    {"scale": 2.5, "bias": 0.5, "bias_after_scale": False})
+add("scale", {"X": x}, {"Out": 2.5 * (x + 1)}, ["X"], {"scale": 2.5, "bias": 1.0, "bias_after_scale": False})
 add("scale", {"X": x, "ScaleTensor": np.array([-1.5])}, {"Out": -1.5 * x}, ["X"])
 add("scale", {"X": np.array([[1, 2]])}, {"Out": np.array([[4, 7]])}, attrs={"scale": 3.0, "bias": 1.0})
 add("clip", {"X": away(3, 5, points=(-0.5, 0.75))}, lambda i, a: {"Out": np.clip(i["X"], -0.5, 0.75)}, ["X"],
@@ -312,6 +312,10 @@ add("clip", {"X": away(3, 5, points=(-0.5, 0.75))}, lambda i, a: {"Out": np.clip
 add("clip", {"X": away(3, 5, points=(-0.25, 0.5)), "Min": np.array([-0.25]), "Max": np.array([0.5])},
     lambda i, a: {"Out": np.clip(i["X"], -0.25, 0.5)}, ["X"], {"min": -9.0, "max": 9.0})
 add("clip", {"X": x}, {}, attrs={"min": 1.0, "max": 0.0}, raises="may not be larger")
+add("clip", {"X": np.array([0, 0]), "Min": np.array([2**53 + 1]), "Max": np.array([2**53])}, {}, raises="may not be larger")
+for dtype in ("int32", "int64"):
+    add("clip", {"X": np.array([-3, 0, 7], dtype)}, {"Out": np.array([0, 0, 7], dtype)}, attrs={"min": 0.0, "max": float("inf")})
+    add("clip", {"X": np.array([-3, 9, 7], dtype)}, {"Out": np.array([-3, 8, 7], dtype)}, attrs={"min": -1e30, "max": 8.0})
 for most in (0.5, 100.0):
     add("clip_by_norm", {"X": x}, {"Out": x * min(1, most / np.sqrt((x * x).sum()))},
         attrs={"max_norm": most})
@@ -390,6 +394,20 @@ add("range", {"Start": np.array([1.0]), "End": np.array([2.0]), "Step": np.array
 add("range", {"Start": np.array([5]), "End": np.array([-4]), "Step": np.array([-2])},
     {"Out": np.arange(5, -4, -2)})
 add("range", {"Start": np.array([5]), "End": np.array([9]), "Step": np.array([-2])}, {}, raises="never leads")
+BIG = 2**53 + 1  # the first integer that a double does not have
+for first, last, step, count in ((0, 1, 0.01, 100), (0, 0.3, 0.1, 3), (1, 0, -0.3, 4), (0.1, 1.1, 0.1, 10), (0, 7, 0.7, 10),
+                                 (0, 1e-3, 1e-4, 11), (0, 2.1, 0.3, 7), (0, 5, 0.05, 100)):  # fmt: skip
+    # As many as 1.8.5 gives: the distance is divided in float32.
+    start, end, by = (np.array([v], "float32") for v in (first, last, step))
+    add("range", {"Start": start, "End": end, "Step": by},
+        {"Out": (start + np.arange(count, dtype="float32") * by).astype("float32")}, tol32=None)
+for first, last, step in ((BIG, BIG + 3, 1), (2**60, 2**60 + 100, 1), (2**60 + 300, 2**60 + 1, -7), (-(2**62), 5 - 2**62, 2),
+                          (-(2**63), 2**63 - 1, 2**62), (2**63 - 1, -(2**63), -(2**63))):  # fmt: skip
+    add("range", {"Start": np.array([first]), "End": np.array([last]), "Step": np.array([step])},
+        {"Out": np.array([*range(first, last, step)])})
+add("range", {"Start": np.array([-(2**31)], "int32"), "End": np.array([2**31 - 1], "int32"), "Step": np.array([2**30], "int32")},
+    {"Out": np.array([-(2**31), -(2**30), 0, 2**30], "int32")})
+add("range", {"Start": np.array([1.0, 2.0]), "End": np.array([2.0]), "Step": np.array([0.25])}, {}, raises="Start has shape [2]")
 add("linspace", {"Start": np.array([1.0]), "Stop": np.array([2.0]), "Num": np.array([5], "int32")},
     {"Out": np.linspace(1, 2, 5)})
 add("linspace", {"Start": np.array([1.0]), "Stop": np.array([2.0]), "Num": np.array([1], "int32")},
