@@ -43,6 +43,7 @@ static pd_status need_array(const struct pd_value *v, const char *slot)
 
 static pd_status position(const struct pd_run *r, int64_t *i)
 {
+    PD_TRY(pd_number_check(pd_run_in(r, I), "I"));
     PD_TRY(pd_number_at(pd_run_in(r, I), "I", 0, i));
     if (*i < 0) return pd_fail(PD_RANGE, "I is %lld; a position must be 0 or more", (long long)*i);
     return PD_OK;

@@ -84,6 +84,7 @@ static pd_status constant_run(const struct pd_run *r)
     int64_t n = pd_tensor_numel(out);
     const struct pd_tensor *given = pd_run_in(r, VALUE_TENSOR);
     if (!given) return fill(out->data, out->meta.dtype, n, r->attr[VALUE].f, r->attr[TEXT].s);
+    PD_TRY(pd_number_check(given, "ValueTensor"));
     if (given->meta.dtype == PD_DTYPE_INT64 && out->meta.dtype == PD_DTYPE_INT64) {
         int64_t whole;
         PD_TRY(pd_number_at(given, "ValueTensor", 0, &whole));

@@ -40,7 +40,7 @@ static pd_status wanted_size(const struct pd_attr *attr, const struct pd_meta *x
             return pd_fail(PD_INVALID, "SizeTensor holds %d tensors: give two, height and width.",
                            wish->n_sizes);
         for (int i = 0; i < 2; i++)
-            if (wish->sizes[i]) PD_TRY(pd_number_at(wish->sizes[i], "SizeTensor", 0, &size[i]));
+            if (wish->sizes[i]) PD_TRY(pd_number_one(wish->sizes[i], "SizeTensor", i, &size[i]));
         return PD_OK;
     }
     double scale = attr[SCALE].f;

@@ -12,10 +12,14 @@ static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *start = pd_run_in(r, START), *num = pd_run_in(r, NUM);
     struct pd_tensor *out = pd_run_out(r, 0);
+    const struct pd_tensor *stop = pd_run_in(r, STOP);
     double a, b;
     int64_t n = 0;
+    PD_TRY(pd_number_check(start, "Start"));
+    PD_TRY(pd_number_check(stop, "Stop"));
+    PD_TRY(pd_number_check(num, "Num"));
     PD_TRY(pd_number_any(start, "Start", &a));
-    PD_TRY(pd_number_any(pd_run_in(r, STOP), "Stop", &b));
+    PD_TRY(pd_number_any(stop, "Stop", &b));
     PD_TRY(pd_number_whole(num, "Num", &n));
     if (n < 1 || n > (int64_t)1e15)
         return pd_fail(PD_INVALID, "Num is %lld; it must be 1 or more", (long long)n);

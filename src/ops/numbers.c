@@ -14,6 +14,14 @@ pd_status pd_number_at(const struct pd_tensor *tensor, const char *what, int64_t
                    pd_dtype_name(tensor->meta.dtype));
 }
 
+pd_status pd_number_one(const struct pd_tensor *tensor, const char *what, int i, int64_t *out)
+{
+    if (pd_tensor_numel(tensor) != 1)
+        return pd_fail(PD_SHAPE, "number %d of %s is a tensor of shape %s; it must hold one number", i, what,
+                       pd_meta_dims_text(&tensor->meta));
+    return pd_number_at(tensor, what, 0, out);
+}
+
 pd_status pd_number_within(const struct pd_tensor *tensor, const char *slot, const char *what, int64_t i,
                            int64_t most, int64_t *out)
 {
@@ -123,7 +131,7 @@ pd_status pd_numbers_infer(const struct pd_infer *c, const struct pd_numbers_sou
         if (!is_list) return from_tensor(from->what, pd_infer_data(c, slot, 0), out);
         PD_TRY(check_count(from->what, n));
         for (int i = 0; i < n; i++)
-            PD_TRY(pd_number_at(pd_infer_data(c, slot, i), from->what, 0, &out->at[i]));
+            PD_TRY(pd_number_one(pd_infer_data(c, slot, i), from->what, i, &out->at[i]));
         out->n = n;
         return PD_OK;
     }
@@ -148,7 +156,7 @@ pd_status pd_numbers_run(const struct pd_run *r, const struct pd_numbers_source 
     if (slot == from->tensor) return from_tensor(from->what, pd_run_in(r, slot), out);
     PD_TRY(check_count(from->what, r->in[slot].n));
     for (int i = 0; i < r->in[slot].n; i++)
-        PD_TRY(pd_number_at(pd_run_in_at(r, slot, i), from->what, 0, &out->at[i]));
+        PD_TRY(pd_number_one(pd_run_in_at(r, slot, i), from->what, i, &out->at[i]));
     out->n = r->in[slot].n;
     return PD_OK;
 }

@@ -29,6 +29,8 @@ pd_status pd_numbers_run(const struct pd_run *r, const struct pd_numbers_source 
 
 /* Element i of an int32 or int64 tensor. */
 pd_status pd_number_at(const struct pd_tensor *tensor, const char *what, int64_t i, int64_t *out);
+/* The number of an int32 or int64 tensor that holds one: number i of `what`. */
+pd_status pd_number_one(const struct pd_tensor *tensor, const char *what, int i, int64_t *out);
 /* The same, within 0 and `most`. `what` it is ("class", "length") and `slot` are for messages. */
 pd_status pd_number_within(const struct pd_tensor *tensor, const char *slot, const char *what, int64_t i,
                            int64_t most, int64_t *out);
@@ -40,7 +42,7 @@ pd_status pd_number_any(const struct pd_tensor *tensor, const char *what, double
 pd_status pd_number_as(const struct pd_tensor *tensor, const char *what, enum pd_dtype dtype, void *out);
 /* The same, to count with: a fraction is cut off; NaN and what int64 cannot hold are refused. */
 pd_status pd_number_whole(const struct pd_tensor *tensor, const char *what, int64_t *out);
-/* One whole number from a one-element input, else from `value`. While a Program is built, *known is 0 when an
+/* One whole number, the first of an input, else from `value`. While a Program is built, *known is 0 when an
  * input decides. */
 pd_status pd_number_infer(const struct pd_infer *c, int slot, const char *what, int64_t value, int64_t *out,
                           int *known);

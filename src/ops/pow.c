@@ -75,9 +75,9 @@ static pd_status begin_job(const struct pd_run *r, struct job *j)
     const struct pd_tensor *x = pd_run_in(r, X);
     PD_TRY(pd_check_number_data(x, "X"));
     *j = (struct job){.x = x->data, .factor = r->attr[FACTOR].f, .dtype = x->meta.dtype};
-    if (r->in[FACTOR_TENSOR].n)
-        PD_TRY(pd_number_any(pd_run_in(r, FACTOR_TENSOR), "FactorTensor", &j->factor));
-    return PD_OK;
+    if (!r->in[FACTOR_TENSOR].n) return PD_OK;
+    PD_TRY(pd_number_check(pd_run_in(r, FACTOR_TENSOR), "FactorTensor"));
+    return pd_number_any(pd_run_in(r, FACTOR_TENSOR), "FactorTensor", &j->factor);
 }
 
 static pd_status run(const struct pd_run *r)

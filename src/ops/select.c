@@ -8,6 +8,7 @@ enum { OUT };
 
 static pd_status branch(const struct pd_run *r, int n, int64_t *k)
 {
+    PD_TRY(pd_number_check(pd_run_in(r, MASK), "Mask"));
     PD_TRY(pd_number_at(pd_run_in(r, MASK), "Mask", 0, k));
     if ((uint64_t)*k < (uint64_t)n) return PD_OK;
     return pd_fail(PD_RANGE, "Mask is %lld; there are %d branches, so it must be in 0 to %d", (long long)*k,

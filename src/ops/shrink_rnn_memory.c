@@ -15,6 +15,7 @@ static pd_status run(const struct pd_run *r)
     const struct pd_rank_table *t = NULL;
     int64_t step, alive = 0;
     PD_TRY(pd_rank_table_get(r, TABLE, &t));
+    PD_TRY(pd_number_check(pd_run_in(r, STEP), "I"));
     PD_TRY(pd_number_at(pd_run_in(r, STEP), "I", 0, &step));
     while (alive < t->n && t->item[alive].length > step)
         alive++;

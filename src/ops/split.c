@@ -28,7 +28,7 @@ static pd_status wish_at(const struct sizes *s, int i, int64_t *size, int *known
         return PD_OK;
     }
     t = s->run ? pd_run_in_at(s->run, SECTIONS_LIST, i) : pd_infer_data(s->infer, SECTIONS_LIST, i);
-    if (t) return pd_number_at(t, "sections", 0, size);
+    if (t) return pd_number_one(t, "sections", i, size);
     *known = 0;
     return PD_OK;
 }

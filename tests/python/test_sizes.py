@@ -238,3 +238,42 @@ def test_a_lod_that_does_not_fit_is_refused_by_name():
             with pytest.raises(fluid.core.EnforceNotMet,
                                match=f"variable 'kept': its LoD covers {lod[-1]} rows, but it has shape \\[4, 3\\]"):
                 fluid.Executor(fluid.CPUPlace()).run(fetch_list=[out])
+
+
+def several(what):
+    """A run that is given [2, 3] where it needs one number."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        n = fluid.data("n", [2], "int64")
+        x = fluid.layers.reshape(fluid.layers.range(0.0, 12.0, 1.0, "float32"), [4, 3])
+        return fluid.Executor().run(feed={"n": np.array([2, 3])}, fetch_list=[what(fluid.layers, x, n)])[0]
+
+
+@pytest.mark.parametrize("name, what", {
+    "number 0 of shape": lambda layers, x, n: layers.fill_constant([n], "float32", 1.0),
+    "number 1 of shape": lambda layers, x, n: layers.fill_constant([2, n], "float32", 1.0),
+    "number 0 of ": lambda layers, x, n: layers.reshape(x, [n, -1]),
+    "number 1 of ": lambda layers, x, n: layers.expand(x, [1, n]),
+    "number 0 of shape: drawn": lambda layers, x, n: layers.uniform_random([n, 2]),
+    "number 0 of shape: cropped": lambda layers, x, n: layers.crop_tensor(x, [n, 2], [0, 0]),
+    "number 0 of sections": lambda layers, x, n: layers.split(x, [n, -1], 0)[0],
+    "number 0 of starts": lambda layers, x, n: layers.slice(x, [0], [n], [4]),
+    "number 0 of ends": lambda layers, x, n: layers.slice(x, [0], [0], [n]),
+    "number 0 of axes": lambda layers, x, n: layers.unsqueeze(x, [n]),
+    "number 1 of SizeTensor": lambda layers, x, n: layers.image_resize(layers.reshape(x, [1, 1, 4, 3]), [2, n]),
+    "Num": lambda layers, x, n: layers.linspace(0.0, 1.0, layers.cast(n, "int32"), "float32"),
+    "End": lambda layers, x, n: layers.range(0, n, 1, "int64"),
+    "I": lambda layers, x, n: layers.array_length(layers.array_write(x, n)),
+    "I: read": lambda layers, x, n: layers.array_read(layers.array_write(x, layers.zeros([1], "int64")), n),
+    "FactorTensor": lambda layers, x, n: layers.pow(x, layers.cast(n, "float32")),
+}.items())  # fmt: skip
+def test_several_numbers_where_one_is_due(name, what):
+    said = rf"{name.split(':')[0]}.* shape \[2\]; it must hold one number \[op .*[=+][a-z_0-9.]+ \[2\]"
+    with pytest.raises(fluid.core.EnforceNotMet, match=said):
+        several(what)
+
+
+def test_several_numbers_where_1_8_5_takes_the_first():
+    assert several(lambda layers, x, n: layers.topk(x, layers.cast(n, "int32"))[0]).shape == (4, 2)
+    assert several(lambda layers, x, n: layers.concat([x, x], n - 1)).shape == (4, 6)
+    assert several(lambda layers, x, n: layers.sequence_mask(n, maxlen=n)).shape == (2, 2)
+    assert several(lambda layers, x, n: layers.split(x, 3, layers.cast(n - 1, "int32"))[0]).shape == (4, 1)

@@ -371,7 +371,8 @@ add("fill_constant", {"ShapeTensorList": [("s0", np.array([2], "int32")), ("s1",
     attrs={"shape": [-1, 4], "value": 1.0, "dtype": FP64})
 add("fill_constant", {}, {}, attrs={"shape": [1], "str_value": "x", "dtype": FP32}, raises="no number")
 add("fill_constant", {}, {}, attrs={"shape": [1], "dtype": 77}, raises="no element type")
-add("fill_constant", {"ValueTensor": np.zeros(0, "int64")}, {}, attrs={"shape": [2], "dtype": 3}, raises="at least 1 numbers")
+add("fill_constant", {"ValueTensor": np.zeros(0, "int64")}, {}, attrs={"shape": [2], "dtype": 3},
+    raises="ValueTensor has shape [0]")
 add("fill_constant_batch_size_like", {"Input": rand(5, 2)}, {"Out": np.full((3, 5), 2.5)},
     attrs={"shape": [3, -1], "input_dim_idx": 0, "output_dim_idx": 1, "value": 2.5, "dtype": FP64})
 add("fill_constant_batch_size_like", {"Input": (rand(5, 2), [2, 2, 1])}, {"Out": np.full((3, 4), 2.5)},
