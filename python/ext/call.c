@@ -1,4 +1,4 @@
-/* The remembered calls of an executor: how a call is known again, how a new one is prepared, and its results.
+/* The remembered calls of a lane: how a call is known again, how a new one is prepared, and its results.
  */
 #include "executor.h"
 
@@ -90,12 +90,12 @@ static int note_fetches(struct core_call *call, const struct core_request *reque
 }
 
 /* Does the main block read from readers? */
-static int note_reads(struct core_executor *executor, struct core_call *call, const pd_program *program)
+static int note_reads(struct core_lane *lane, struct core_call *call, const pd_program *program)
 {
     int64_t *ids;
     int n;
     if (call->fed) return 0;
-    if (core_failed(executor->state, pd_block_ops(program, 0, &ids, &n))) return -1;
+    if (core_failed(lane->state, pd_block_ops(program, 0, &ids, &n))) return -1;
     for (int i = 0; i < n && !call->reads; i++) {
         const char *type;
         call->reads = pd_op_get_type(program, ids[i], &type) == PD_OK && strcmp(type, "read") == 0;
@@ -105,7 +105,7 @@ static int note_reads(struct core_executor *executor, struct core_call *call, co
 }
 
 /* Asks the engine for the plan; it keeps plans itself, so this is cheap for one that was made before. */
-static int prepare(struct core_executor *executor, struct core_call *call, pd_program *program)
+static int prepare(struct core_lane *lane, struct core_call *call, pd_program *program)
 {
     struct core_scratch scratch = {0};
     int failed = -1;
@@ -119,42 +119,42 @@ static int prepare(struct core_executor *executor, struct core_call *call, pd_pr
     for (int i = 0; i < call->n_fetches; i++) {
         if (!(fetches[i] = PyUnicode_AsUTF8AndSize(call->fetches[i].name, NULL))) goto done;
     }
-    executor->ready = NULL; /* the engine may drop another plan for this one */
-    failed = core_failed(executor->state, pd_executor_prepare(executor->at, program, call->n_feeds, feeds,
-                                                              call->n_fetches, fetches, &call->prepared));
-    if (!failed) executor->ready = call;
+    lane->ready = NULL; /* the engine may drop another plan for this one */
+    failed = core_failed(lane->state, pd_executor_prepare(lane->at, program, call->n_feeds, feeds,
+                                                          call->n_fetches, fetches, &call->prepared));
+    if (!failed) lane->ready = call;
 done:
     core_scratch_free(&scratch);
     return failed;
 }
 
-struct core_call *core_call_find(struct core_executor *executor, const struct core_request *request)
+struct core_call *core_call_find(struct core_lane *lane, const struct core_request *request)
 {
     pd_program *program = ((struct core_program *)request->program)->at;
-    struct core_call *oldest = &executor->calls[0];
-    if (executor->ready && matches(executor->ready, executor->state, request, program) &&
-        pd_prepared_is_current(executor->ready->prepared))
-        return executor->ready;
+    struct core_call *oldest = &lane->calls[0];
+    if (lane->ready && matches(lane->ready, lane->state, request, program) &&
+        pd_prepared_is_current(lane->ready->prepared))
+        return lane->ready;
     for (int i = 0; i < CORE_CALLS; i++) {
-        struct core_call *call = &executor->calls[i];
-        if (call->uid && matches(call, executor->state, request, program)) {
-            call->used = ++executor->clock;
-            return prepare(executor, call, program) ? NULL : call;
+        struct core_call *call = &lane->calls[i];
+        if (call->uid && matches(call, lane->state, request, program)) {
+            call->used = ++lane->clock;
+            return prepare(lane, call, program) ? NULL : call;
         }
         if (call->used < oldest->used) oldest = call;
     }
-    if (executor->ready == oldest) executor->ready = NULL;
+    if (lane->ready == oldest) lane->ready = NULL;
     core_call_clear(oldest);
     oldest->fed = request->fed;
-    if (note_feeds(oldest, request) || note_fetches(oldest, request) ||
-        note_reads(executor, oldest, program) || prepare(executor, oldest, program)) {
+    if (note_feeds(oldest, request) || note_fetches(oldest, request) || note_reads(lane, oldest, program) ||
+        prepare(lane, oldest, program)) {
         core_call_clear(oldest);
-        executor->ready = NULL;
+        lane->ready = NULL;
         return NULL;
     }
     oldest->uid = pd_program_uid(program);
     oldest->changes = pd_program_changes(program);
-    oldest->used = ++executor->clock;
+    oldest->used = ++lane->clock;
     return oldest;
 }
 

@@ -4,7 +4,7 @@
  * A training loop makes the same call over and over, so the last few calls are remembered: a call is known
  * again by the Program's number and change counter, by the feed's keys in their order and by the fetched
  * items. Then nothing is looked up by name. Arrays are lent to the engine; the GIL is free while
- * it runs. */
+ * it runs. What another thread runs meanwhile runs beside it, in a lane of its own (lane.c). */
 #include "executor.h"
 
 static struct core_executor *of(PyObject *self)
@@ -24,8 +24,9 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         pd_executor_free(executor);
         return NULL;
     }
-    of(self)->state = state;
-    of(self)->at = executor;
+    core_lanes_init();
+    of(self)->first.state = state;
+    of(self)->first.at = executor;
     return self;
 }
 
@@ -35,19 +36,11 @@ static int traverse(PyObject *self, visitproc visit, void *arg)
     return 0;
 }
 
-static void forget_calls(struct core_executor *executor)
-{
-    for (int i = 0; i < CORE_CALLS; i++)
-        core_call_clear(&executor->calls[i]);
-    executor->ready = NULL;
-}
-
 static void dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
-    forget_calls(of(self));
-    pd_executor_free(of(self)->at);
+    core_lanes_shut(of(self));
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
@@ -72,13 +65,11 @@ PyObject *core_leave_job(int failed, const char *why, int at_exit)
 static PyObject *shut(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    if (of(self)->running) {
+    if (core_lanes_running(of(self))) {
         PyErr_SetString(PyExc_RuntimeError, "This executor is running. Close it when the run has ended.");
         return NULL;
     }
-    forget_calls(of(self));
-    pd_executor_free(of(self)->at);
-    of(self)->at = NULL;
+    core_lanes_shut(of(self));
     return Py_NewRef(Py_None);
 }
 
@@ -210,27 +201,39 @@ static PyObject *take_results(struct core_state *state, struct core_call *call, 
 }
 
 /* NULL without an exception: readers' batches are wanted first. */
-static PyObject *run_plain(struct core_executor *self, struct core_request *request)
+static PyObject *run_in(struct core_lane *lane, struct core_request *request)
 {
-    struct core_call *call = core_call_find(self, request);
+    struct core_call *call = core_call_find(lane, request);
     if (!call || call->reads) return NULL;
     struct core_lent lent;
     PyObject *results = NULL;
     core_signal_stack();
-    self->running = 1;
-    if (core_feed(self->state, call, request, &lent) == 0) {
+    if (core_feed(lane->state, call, request, &lent) == 0) {
         struct core_watch watch;
         pd_run_options options = {.poll = core_poll_signals, .arg = &watch};
         watch.thread = PyEval_SaveThread();
         pd_status status =
             pd_prepared_run(call->prepared, ((struct core_scope *)request->scope)->at, &options);
         PyEval_RestoreThread(watch.thread);
-        if (core_failed(self->state, status) == 0)
-            results = take_results(self->state, call, request->as_numpy);
+        if (core_failed(lane->state, status) == 0)
+            results = take_results(lane->state, call, request->as_numpy);
     }
-    self->running = 0;
     if (lent.keep) pd_prepared_unfeed(call->prepared);
     core_lent_release(&lent);
+    return results;
+}
+
+/* What the caller owns must outlive the run: another thread may let go of it meanwhile. */
+static PyObject *run_plain(struct core_executor *self, struct core_request *request)
+{
+    struct core_lane *lane = core_lane_take(self);
+    if (!lane) return NULL;
+    Py_INCREF(request->program);
+    Py_INCREF(request->scope);
+    PyObject *results = run_in(lane, request);
+    core_lane_give_back(self, lane);
+    Py_DECREF(request->program);
+    Py_DECREF(request->scope);
     return results;
 }
 
@@ -249,28 +252,15 @@ static PyObject *run_given(PyObject *self, PyObject *const *args, Py_ssize_t n, 
     PyObject *given[ARG_COUNT];
     struct core_request request = {.fed = fed};
     if (read_arguments(args, n, names, given)) return NULL;
-    if (!of(self)->at) {
-        PyErr_SetString(PyExc_RuntimeError, "This executor is closed. Make a new one to run more Programs.");
-        return NULL;
-    }
-    if (!is_plain(of(self)->state, given, &request))
+    struct core_state *state = of(self)->first.state;
+    if (!of(self)->first.at) return core_raise_closed();
+    if (!is_plain(state, given, &request))
         return PyErr_Occurred() ? NULL : call_python(self, "_run_other", given);
-    if (of(self)->running) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        "This executor is already running, in another thread or in an op that called "
-                        "back into Python. Use one executor for each thread.");
-        return NULL;
-    }
-    if (of(self)->state->has_left && !fed && comes_back(request.program))
+    if (state->has_left && !fed && comes_back(request.program))
         return call_python(self, "_run_returning", given);
-    /* What the caller owns must outlive the run: another thread may let go of it meanwhile. */
-    Py_INCREF(request.program);
-    Py_INCREF(request.scope);
     PyObject *results = run_plain(of(self), &request);
-    Py_DECREF(request.program);
-    Py_DECREF(request.scope);
     if (!results && !PyErr_Occurred()) return call_python(self, "_run_reading", given);
-    return !results && lacks_variable(of(self)->state) ? run_lacking(self, given) : results;
+    return !results && lacks_variable(state) ? run_lacking(self, given) : results;
 }
 
 static PyObject *run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)

@@ -1,5 +1,6 @@
 """Executor.run: feeds and fetches in all forms, wrong ones with their messages, signals and threads."""
 
+import concurrent.futures
 import os
 import signal
 import subprocess
@@ -295,37 +296,108 @@ feed = {"end": np.array([2000000], "int64")}
 """
 
 
-def test_other_threads_work_while_a_run_goes_on(line):
-    """Another thread runs Python meanwhile, and is told that this executor is busy."""
+def count_to(space, end):
+    """A run of LONG's Program: how far it has counted."""
+    count, = space["exe"].run(space["main"], feed={"end": np.array([end], "int64")}, fetch_list=[space["i"]])
+    return count[0]
+
+
+def long_program():
     space: dict = {}
     exec(LONG, space)
-    over, errors, turns = threading.Event(), [], [0]
+    return space
+
+
+def test_other_threads_work_while_a_run_goes_on():
+    """Another thread runs Programs meanwhile, with the same executor."""
+    space, over, found = long_program(), threading.Event(), []
 
     def other():
-        while not over.wait(0.002):  # leaves the executor to the first thread most of the time
-            turns[0] += 1
-            try:
-                space["exe"].run(space["main"], feed={"end": np.array([1], "int64")})
-            except RuntimeError as error:
-                errors.append(str(error))
+        while not over.is_set():
+            found.append(count_to(space, 7))
 
-    thread = threading.Thread(target=other)
-    thread.start()
-    count = None
-    try:
-        for _ in range(100):  # the other thread may be the one that is running
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        job = pool.submit(other)
+        try:
+            count = count_to(space, 2000000)
+            meanwhile = len(found)
+        finally:
+            over.set()
+        job.result()
+    assert count == 2000000 and meanwhile > 1 and set(found) == {7}
+
+
+def test_more_threads_than_an_executor_keeps_plans_for():
+    space, start = long_program(), threading.Barrier(40)
+
+    def job(k):
+        start.wait(60)
+        return [count_to(space, end) for end in (3000 + k, 2 * k, 3000 - k)]
+
+    with concurrent.futures.ThreadPoolExecutor(40) as pool:
+        assert [*pool.map(job, range(40))] == [[3000 + k, 2 * k, 3000 - k] for k in range(40)]
+    assert count_to(space, 5) == 5
+    space["exe"].close()
+    with pytest.raises(RuntimeError, match="^This executor is closed. Make a new one to run more Programs"):
+        count_to(space, 5)
+
+
+def test_an_executor_is_closed_while_another_thread_runs():
+    for _ in range(20):  # the other thread may not have begun yet, and then finds it closed
+        space = long_program()
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            job = pool.submit(count_to, space, 1000000)
+            assert [count_to(space, 3) for _ in range(5)] == [3] * 5
             try:
-                count, = space["exe"].run(space["main"], feed=space["feed"], fetch_list=[space["i"]])
-                break
+                space["exe"].close()
             except RuntimeError as error:
-                assert "already running" in str(error)
-                thread.join(0.001)
+                assert str(error) == "This executor is running. Close it when the run has ended."
+                assert job.result() == 1000000
+                space["exe"].close()
+                return
+    pytest.fail("the other thread has never run")
+
+
+def test_a_signal_handler_runs_programs_in_the_middle_of_a_run():
+    space, found = long_program(), []
+    before = signal.signal(signal.SIGALRM, lambda *args: found.append(count_to(space, 9)))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        assert count_to(space, 2000000) == 2000000
+        assert found == [9]
+        # One that begins anew before the last has ended.
+        signal.signal(signal.SIGALRM, lambda *args: count_to(space, 20000000))
+        signal.setitimer(signal.ITIMER_REAL, 0.01, 0.05)
+        with pytest.raises(RuntimeError, match="^This executor is already running in this thread, 8 times: a signal handler"):
+            count_to(space, 20000000)
     finally:
-        over.set()
-        thread.join()
-    assert count is not None, "this thread never got the executor"
-    assert count[0] == 2000000 and turns[0] > 1
-    assert errors and all("already running" in text for text in errors)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert count_to(space, 4) == 4
+    space["exe"].close()
+
+
+def test_a_child_that_is_forked_while_other_threads_run():
+    """It has their executor, and none of their runs."""
+    code = LONG + textwrap.dedent("""
+        import concurrent.futures, os
+        def count_to(end):
+            count, = exe.run(main, feed={"end": np.array([end], "int64")}, fetch_list=[i])
+            return count[0]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            jobs = [pool.submit(count_to, 1000000) for _ in range(2)]
+            count_to(4)
+            child = os.fork()
+            if not child:
+                found = [count_to(n) for n in (5, 6, 7)]
+                exe.close()
+                print("child", *found, flush=True)
+                os._exit(0)
+            print(os.waitpid(child, 0)[1], *(job.result() for job in jobs))
+        exe.close()
+        """)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "child 5 6 7\n0 1000000 1000000\n", done.stderr
 
 
 @pytest.mark.parametrize("bad", ["x", "w", None])

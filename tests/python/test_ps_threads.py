@@ -20,7 +20,8 @@ def check(outs, share: float = 1) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--is-async"], ["--wide", "60000"], ["--stumble"],
-                                     ["--is-async", "--stumble"]], ids=" ".join)
+                                     ["--is-async", "--stumble"], ["--shared"], ["--is-async", "--shared", "--stumble"]],
+                         ids=" ".join)
 @pytest.mark.parametrize("transport", ["tcp", "auto"])
 def test_every_run_counts_once(tmp_path, options, transport):
     """Batches that fail, and are caught, count nowhere."""

@@ -215,7 +215,8 @@ def _joins_slices(op) -> bool:
 
 
 class Executor(_core.Executor):
-    """Runs Programs, one after the other, in one thread.
+    """Runs Programs. Several threads may share one: their runs go on side by side. Each has plans and temporary memory of its own
+    then, as many of them as runs were there at the same time (32 at most), which are kept for later runs until close().
 
     Args:
         place: fluid.CPUPlace(); None: the same.
@@ -390,8 +391,8 @@ class Executor(_core.Executor):
         if found is None or found[0] != program._changes:
             found = program._changes, make()
         made[program._uid, what] = found
-        while len(made) > _MADE_MOST:
-            del made[next(iter(made))]
+        for key in [*made][:-_MADE_MOST]:
+            made.pop(key, None)  # another thread may have done so
         return found[1]
 
     def _prune_program(self, program, feeds: list, names: tuple, ops: list):

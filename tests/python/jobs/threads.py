@@ -56,7 +56,8 @@ class Trainer:
             np.add.at(self.looked_up, np.ravel(ids), 1)
 
     def train(self, thread: int) -> None:
-        executor, rng = fluid.Executor(fluid.CPUPlace()), np.random.default_rng(100 * self.args.id + thread)
+        executor = self.main if self.args.shared else fluid.Executor(fluid.CPUPlace())
+        rng = np.random.default_rng(100 * self.args.id + thread)
         for step in range(self.args.runs):
             if self.args.stumble and step % 5 == thread % 5:
                 try:
@@ -176,6 +177,7 @@ def main() -> int:
     parser.add_argument("--wide", type=int, default=8, help="elements: many are sent before the backward pass ends")
     parser.add_argument("--layers", type=int, default=0, help="of a Program that takes long")
     parser.add_argument("--stumble", action="store_true", help="some batches fail in their backward pass")
+    parser.add_argument("--shared", action="store_true", help="all threads have one executor")
     parser.add_argument("--how", choices=["train", "signals", "close", "fork", "interrupt", "open", "stay"], default="train")
     parser.add_argument("--go", default="", help="a file that is waited for")
     parser.add_argument("--out", default="")
