@@ -67,6 +67,18 @@ def test_uniform_random_has_the_type_that_is_asked_for():
     assert found.dtype == np.float64 and (np.float32(found) != found).all()
 
 
+def test_gradients_that_nothing_reaches():
+    """None for each of several inputs, an empty list for a single one, as in 1.8.5."""
+    x, z = fluid.data("x", [4, 3]), fluid.data("z", [4, 3])
+    x.stop_gradient = z.stop_gradient = False
+    total = layers.reduce_sum(layers.square(z))
+    assert fluid.gradients(total, x) == fluid.gradients([total], [x]) == []
+    reached = fluid.gradients(total, [x, z])
+    assert reached[0] is None and reached[1].name.startswith("z@GRAD")
+    assert fluid.gradients(total, [x, x]) == [None, None]
+    assert fluid.backward.calc_gradient(total, x) is None
+
+
 @pytest.mark.parametrize("asked", ["z", "zh", "hz", "h"])
 def test_asking_for_a_stopped_variable_changes_no_other_gradient(fresh, asked):
     z = fluid.data("z", [2], "float32")

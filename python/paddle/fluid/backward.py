@@ -192,8 +192,14 @@ def gradients(targets: Variables, inputs: Variables, target_gradients: Variables
         no_grad_set: Variables or names that get no gradient.
 
     Returns:
-        a gradient for each input; None where no target depends on it.
+        a gradient for each input; None where no target depends on it. An empty list for a single input of that kind.
     """
+    found = _gradients(targets, inputs, target_gradients, no_grad_set)
+    return [] if len(found) == 1 and found[0] is None else found
+
+
+def _gradients(targets, inputs, target_gradients, no_grad_set) -> list:
+    """A gradient for each input; None where no target depends on it."""
     targets, inputs = _as_list(targets), _as_list(inputs)
     given = _as_list(target_gradients) or [None] * len(targets)
     if len(given) != len(targets):
@@ -223,6 +229,6 @@ def gradients(targets: Variables, inputs: Variables, target_gradients: Variables
 
 def calc_gradient(targets: Variables, inputs: Variables, target_gradients: Variables | None = None,
                   no_grad_set: set | list | None = None):
-    """The same as gradients(); a single input gives a single Variable."""
-    found = gradients(targets, inputs, target_gradients, no_grad_set)
+    """The same as gradients(); a single input gives a single Variable, or None where no target depends on it."""
+    found = _gradients(targets, inputs, target_gradients, no_grad_set)
     return found[0] if len(found) == 1 else found
