@@ -242,11 +242,10 @@ PyObject *core_call_result(struct core_state *state, struct core_call *call, int
     default:
         return tensor_result(state, fetch, value, as_numpy);
     }
-    if (!as_numpy) return copy_value(state->array_type, state, value);
     int n = pd_value_items(value);
     PyObject *list = PyList_New(n);
     for (int k = 0; list && k < n; k++) {
-        PyObject *item = tensor_result(state, fetch, pd_value_item(value, k), 1);
+        PyObject *item = tensor_result(state, fetch, pd_value_item(value, k), as_numpy);
         if (!item)
             Py_CLEAR(list);
         else

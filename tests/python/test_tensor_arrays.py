@@ -43,6 +43,25 @@ class Net:
             return EXE.run(self.program, feed=feed, fetch_list=fetches, **more)
 
 
+def test_a_fetched_array_is_a_list():
+    """Of arrays, or of LoDTensors that keep their sequences, as in 1.8.5."""
+    program = fluid.Program()
+    with fluid.program_guard(program, fluid.Program()):
+        x = fluid.data("x", [None, 2], lod_level=1)
+        i = layers.fill_constant([1], "int64", 0)
+        array = layers.array_write(x, i)
+        layers.array_write(x * 3.0, i + 1, array)
+        rows = np.arange(6, dtype="float32").reshape(3, 2)
+        (found,) = EXE.run(program, feed={"x": sequences(rows, [1, 2])}, fetch_list=[array], return_numpy=False)
+    assert isinstance(found, list) and len(found) == 2 and len(found[:1]) == 1 and len(found + found) == 4
+    for factor, each in zip((1, 3), found):
+        assert isinstance(each, core.LoDTensor) and each.recursive_sequence_lengths() == [[1, 2]]
+        np.testing.assert_array_equal(np.array(each), factor * rows)
+    (arrays,) = EXE.run(program, feed={"x": rows}, fetch_list=[array])
+    assert isinstance(arrays, list) and [type(each) for each in arrays] == [np.ndarray] * 2
+    np.testing.assert_array_equal(arrays[1], 3 * rows)
+
+
 # ---- blocks ----
 
 
