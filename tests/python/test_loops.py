@@ -2,6 +2,7 @@
 
 import os
 import resource
+import warnings
 
 import numpy as np
 import pytest
@@ -413,3 +414,43 @@ def test_a_saved_model_holds_nothing_of_the_gradient(tmp_path):
     assert np.array_equal(found, wanted)
     assert [op.type for op in saved.block(1).ops] == ["scale", "tanh", "assign", "increment", "less_than"]
     assert saved.num_blocks == 2 and program.num_blocks == 3
+
+
+def train_from(start):
+    """minimize() of a loop that starts from start(x): the parameters it found, and the losses of three steps."""
+    program, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(program, startup), fluid.unique_name.guard():
+        x = fluid.data("x", [2, 4], "float64")
+        w = layers.create_parameter([4, 4], "float64", name="w", default_initializer=fluid.initializer.Constant(0.3))
+        _, h = layers.while_loop(lambda i, h: layers.less_than(i, count(3)),
+                                 lambda i, h: [i + 1, layers.tanh(layers.matmul(h, w)) + x], [count(0), start(x)])
+        loss = layers.mean(layers.square(h))
+        _, pairs = fluid.optimizer.SGD(1.0).minimize(loss)
+    with fluid.scope_guard(fluid.Scope()):
+        EXE.run(startup)
+        losses = [EXE.run(program, feed={"x": X}, fetch_list=[loss])[0][0] for _ in range(3)]
+    return [param.name for param, _ in pairs], losses
+
+
+@pytest.mark.parametrize("name, start", [("x", lambda x: x),
+                                         ("fill_constant", lambda x: layers.fill_constant([2, 4], "float64", 0.3))])
+def test_a_loop_that_starts_from_a_stopped_variable_trains_nothing_and_says_so(name, start):
+    said = rf"^minimize: no gradient of the loss 'mean_0.tmp_0' reaches any trainable.* stop_gradient is on for '{name}\S*', b"
+    with pytest.warns(UserWarning, match=said):
+        names, losses = train_from(start)
+    assert names == [] and len(set(losses)) == 1
+
+
+def test_a_loop_that_starts_from_assign_trains():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        names, losses = train_from(layers.assign)
+    assert names == ["w"] and losses[0] > losses[1] > losses[2]
+
+
+def test_a_loss_that_no_parameter_makes():
+    with fluid.program_guard(fluid.Program(), fluid.Program()), pytest.warns(UserWarning, match="nothing. Make the loss from"):
+        fluid.optimizer.SGD(1.0).minimize(layers.mean(fluid.data("x", [2, 4])))
+    with fluid.program_guard(fluid.Program(), fluid.Program()), pytest.warns(UserWarning, match="a parameter of parameter_list"):
+        other = layers.create_parameter([4], "float32")
+        fluid.optimizer.SGD(1.0).minimize(layers.mean(layers.fc(fluid.data("x", [2, 4]), 1)), parameter_list=[other])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Iterable
 
-from paddle.fluid import framework, suggest, unique_name
+from paddle.fluid import framework, suggest, unique_name, untrained
 from paddle.fluid.backward import append_backward
 from paddle.fluid.clip import GradientClipBase, append_gradient_clip_ops, error_clip_callback
 from paddle.fluid.framework import Variable, name_scope, program_guard
@@ -372,6 +372,8 @@ class Optimizer(Shown):
         if grad_clip is not None and self._grad_clip is None:
             self._grad_clip = grad_clip
         params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
+        if not any(grad is not None for _, grad in params_grads):
+            untrained.warn(loss, parameter_list or self._parameter_list)
         return self.apply_optimize(loss, startup_program, params_grads), params_grads
 
     # -- imperative mode only -----------------------------------------------------------------------------
