@@ -77,6 +77,18 @@ static PyObject *from_servers(PyObject *self)
                       "The tensor holds no data yet. Fill it with set() or run a Program.");
 }
 
+/* Neither data nor dimensions were ever set: it is shown as a line of no elements, as 1.8.5 does. */
+static int is_blank(PyObject *self, const pd_tensor_desc *tensor)
+{
+    return !tensor->data && tensor->rank == 0 && !of(self)->name;
+}
+
+static PyObject *blank_array(struct core_state *state)
+{
+    if (core_numpy_init(state)) return NULL;
+    return PyObject_CallFunction(state->np_empty, "i", 0);
+}
+
 static PyObject *as_array(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *words[] = {CORE_TEXT("dtype"), CORE_TEXT("copy"), NULL};
@@ -89,8 +101,9 @@ static PyObject *as_array(PyObject *self, PyObject *args, PyObject *kwargs)
     }
     pd_tensor_desc tensor;
     if (describe(self, &tensor)) return NULL;
-    PyObject *array = !tensor.data && count_of(&tensor) > 0 ? from_servers(self)
-                                                            : core_array_copy(of(self)->state, &tensor);
+    PyObject *array = is_blank(self, &tensor)                 ? blank_array(of(self)->state)
+                      : !tensor.data && count_of(&tensor) > 0 ? from_servers(self)
+                                                              : core_array_copy(of(self)->state, &tensor);
     if (!array || dtype == Py_None) return array;
     PyObject *converted = PyObject_CallMethod(array, "astype", "O", dtype);
     Py_DECREF(array);
@@ -102,6 +115,7 @@ static PyObject *shape(PyObject *self, PyObject *unused)
     (void)unused;
     pd_tensor_desc tensor;
     if (describe(self, &tensor)) return NULL;
+    if (is_blank(self, &tensor)) return Py_BuildValue("[i]", 0);
     PyObject *list = PyList_New(tensor.rank);
     for (int i = 0; list && i < tensor.rank; i++)
         PyList_SetItem(list, i, PyLong_FromLongLong(tensor.dims[i]));

@@ -132,6 +132,20 @@ def test_bytes_round_trip():
             core.LoDTensor()._parse(data[:cut])
 
 
+def test_a_tensor_that_was_never_filled():
+    """A line of no elements, as in 1.8.5; a variable of a scope has a value to come, and says that it is not there."""
+    blank = core.LoDTensor()
+    assert np.array(blank).shape == (0,) and np.array(blank).dtype == "float64" and blank.shape() == [0]
+    assert np.array(blank, "int64").dtype == "int64"
+    with pytest.raises(core.EnforceNotMet, match="The tensor holds no data yet"):
+        np.array(core.Scope().var("x").get_tensor())
+    blank.set(np.ones((2, 3), "float32"), CPU)
+    assert np.array(blank).shape == (2, 3) and blank.shape() == [2, 3]
+    number = core.LoDTensor()
+    number.set(np.array(2.5, "float32"), CPU)
+    assert number.shape() == [] and np.array(number) == 2.5
+
+
 def test_selected_rows():
     rows = core.SelectedRows([0, 4, 7], 10)
     rows.get_tensor().set(np.ones((3, 2), "float32"), CPU)
