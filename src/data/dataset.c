@@ -27,7 +27,7 @@ pd_status pd_dataset_new(int is_in_memory, struct pd_dataset **out)
 /* Under the lock. */
 static pd_status check_rest(const struct pd_dataset *d, const char *then)
 {
-    if (d->passes) return pd_fail(PD_INVALID, "the data set is being trained on; %s before or after", then);
+    if (d->has_pass) return pd_fail(PD_INVALID, "the data set is being trained on; %s before or after", then);
     if (d->doing)
         return pd_fail(PD_INVALID,
                        "the data set is %s by another thread; wait for its end (wait_preload_done() after "
@@ -225,16 +225,16 @@ pd_status pd_dataset_read(struct pd_dataset *dataset, int (*poll)(void *), void 
 pd_status pd_dataset_enter(struct pd_dataset *dataset)
 {
     PD_HOLD(&dataset->lock);
-    if (!dataset->passes) PD_TRY(check_rest(dataset, "train"));
+    PD_TRY(check_rest(dataset, "train"));
     PD_TRY(check(dataset));
     if (dataset->is_in_memory && dataset->store.n == 0)
         return pd_fail(PD_INVALID, "the data set has no samples in memory; call load_into_memory() first");
-    dataset->passes++;
+    dataset->has_pass = 1;
     return PD_OK;
 }
 
 void pd_dataset_leave(struct pd_dataset *dataset)
 {
     PD_HOLD(&dataset->lock);
-    dataset->passes--;
+    dataset->has_pass = 0;
 }

@@ -1,8 +1,8 @@
 /* A data set: files, what stands in them, and how they are cut into batches. Samples come straight from the
  * files (a queue), or are loaded into memory first, where they can be shuffled and used again.
  *
- * It rests, or one call changes it (its settings, what is in memory), or passes go over it. A call that does
- * not fit to what goes on is refused; any thread may try. A pass has several workers. */
+ * It rests, or one call changes it (its settings, what is in memory), or a pass goes over it. A call that
+ * does not fit to what goes on is refused; any thread may try. A pass has several workers. */
 #ifndef PD_DATA_DATASET_H
 #define PD_DATA_DATASET_H
 
@@ -18,7 +18,7 @@ struct pd_dataset {
     int is_in_memory;
     struct pd_store store;
     pthread_mutex_t lock;   /* for what follows */
-    int passes;             /* that go over it */
+    int has_pass;           /* one goes over it */
     const char *doing;      /* the change that goes on, "being loaded"; NULL: none */
     int64_t samples, bytes; /* in memory, when it last rested */
 };
@@ -36,7 +36,7 @@ pd_status pd_dataset_set_command(struct pd_dataset *dataset,
 /* Adds the samples of the files to those in memory. */
 pd_status pd_dataset_read(struct pd_dataset *dataset, int (*poll)(void *), void *arg);
 
-/* For passes over it (pass.h), which may be beside each other and nothing else beside them. */
+/* For a pass over it (pass.h), which nothing else may be beside. */
 pd_status pd_dataset_enter(struct pd_dataset *dataset);
 void pd_dataset_leave(struct pd_dataset *dataset);
 pd_status pd_dataset_open_files(const struct pd_dataset *dataset, struct pd_files *files);

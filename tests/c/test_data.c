@@ -342,7 +342,7 @@ static void test_a_pass(void **state)
     }
 }
 
-/* What a change, a load or a pass needs stays until its end; a pass may be beside a pass. */
+/* What a change, a load or a pass needs stays until its end. */
 static void test_one_thing_at_a_time(void **state)
 {
     (void)state;
@@ -351,8 +351,8 @@ static void test_one_thing_at_a_time(void **state)
     const struct pd_batch *batch;
     struct pd_dataset *d = dataset_of(0, 1, &path);
     assert_int_equal(pd_pass_begin(d, 1, 0, &p), PD_OK);
-    assert_int_equal(pd_pass_begin(d, 1, 0, &second), PD_OK);
-    pd_pass_free(second);
+    assert_int_equal(pd_pass_begin(d, 1, 0, &second), PD_INVALID);
+    assert_non_null(strstr(pd_error(), "is being trained on; train before or after"));
     assert_int_equal(pd_dataset_set_command(d, "false"), PD_INVALID);
     assert_int_equal(pd_dataset_set_files(d, 0, NULL), PD_INVALID);
     assert_int_equal(pd_dataset_read(d, NULL, NULL), PD_INVALID);

@@ -42,8 +42,9 @@ def test_a_chance():
 
 
 def test_expiry():
-    """What comes in every third step only begins anew each time, where rows live for two."""
-    assert run(2, "--expires", "2") == [6.0] * len(IDS) + [1.0] * len(SELDOM)
+    """What comes in every third step only begins anew each time, where rows live for two, and has gone two steps behind the last."""
+    assert run(2, "--expires", "2") == [6.0] * len(IDS) + [0.0] * len(SELDOM)
+    assert run(2, "--expires", "2", "--steps", "5") == [5.0] * len(IDS) + [1.0] * len(SELDOM)
 
 
 @pytest.mark.parametrize("mode", [[], ["--async"]], ids=["sync", "async"])
@@ -65,6 +66,19 @@ def test_every_step_counts_once(tmp_path, mode):
 def test_files(tmp_path):
     run(2, "--save", str(tmp_path))
     assert run(3, "--load", str(tmp_path), "--steps", "0") == [6.0] * len(IDS) + [2.0] * len(SELDOM)
+
+
+def test_a_whole_table_of_one_process(tmp_path):
+    """Row i is that of id i."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard(), fluid.scope_guard(fluid.Scope()):
+        ids = fluid.layers.data("ids", [1], dtype="int64")
+        attr = fluid.ParamAttr(name="emb", initializer=fluid.initializer.Constant(-5.0))
+        rows = fluid.contrib.layers.sparse_embedding(ids, [10, 2], param_attr=attr)
+        fluid.optimizer.SGD(1.0).minimize(fluid.layers.reduce_sum(rows))
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        fluid.io.save_persistables(exe, str(tmp_path), fluid.default_main_program())
+    assert run(2, "--load", str(tmp_path), "--steps", "0") == [5.0, 5.0, 0.0, 0.0, 0.0, 5.0, 0.0]
 
 
 def test_what_is_refused():

@@ -190,7 +190,8 @@ def load_rows(executor, folder: str, program: Program, name: str, table: str) ->
     def read(parts: list[Part]) -> str | np.ndarray:
         if not parts:
             whole = _read_tensor(executor, os.path.join(folder, name))
-            check_shape(name, shape, whole.shape, repr(os.path.join(folder, name)))
+            height = program._parameters_on_pservers.table_height or whole.shape[0]  # without one: of any number of ids from 0 on
+            check_shape(name, (height, shape[1]), whole.shape, repr(os.path.join(folder, name)))
             return whole
         _check_one_save(name, parts)
         if parts[0].count and not _is_whole_set(parts):
@@ -207,7 +208,7 @@ def load_rows(executor, folder: str, program: Program, name: str, table: str) ->
     if isinstance(found, str):  # the server reads them piece by piece when it begins to serve
         scope.var(f"{name}@FILES").get_tensor().set(np.frombuffer(os.fsencode(found), np.uint8), core.CPUPlace())
         return
-    wanted = np.arange(index, shape[0], count)
+    wanted = np.arange(index, found.shape[0], count)
     rows = scope.var(f"{name}@ROWS").get_selected_rows()
     rows.set_rows(wanted.tolist())
     rows.set_height(shape[0])
