@@ -578,7 +578,9 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
     int64_t began =
         lane->server->watch ? pd_clock_ns() : 0; /* small messages are as quick as two looks at it */
     pd_status status = handle(session, m);
-    if (began) pd_histogram_add_ns(&lane->counts.messages[m->head.type - PD_PS_OPEN], pd_clock_ns() - began);
+    unsigned type = (unsigned)m->head.type - PD_PS_OPEN;
+    if (began && type < PD_LANE_MESSAGES)
+        pd_histogram_add_ns(&lane->counts.messages[type], pd_clock_ns() - began);
     return status == PD_OK ? PD_OK : refuse(session, m->head.request, status);
 }
 
