@@ -39,8 +39,9 @@ def variants(case, base):
                     continue
                 with np.errstate(invalid="ignore"):
                     other = array.astype(dtype)
+                    back = other.astype(array.dtype)
                 pair = []
-                for numbers in (other, other.astype(array.dtype)):
+                for numbers in (other, back):
                     new = with_array(each, numbers)
                     pair.append({**case, "inputs": {**inputs, slot: [*value[:at], (name, new), *value[at + 1:]]
                                                     if isinstance(value, list) else new}})
