@@ -182,7 +182,7 @@ def test_others_do_not_begin_with_half_of_it(tmp_path, servers, loops):
         for i in range(servers):
             job.start("server", i, *ASYNC,
                       env={"FLAGS_ps_accept_rollback": "1"}).wait_for("have only parts of step 3 of trainer 0: those count")
-        done, values = trained_on(job, *ASYNC, "--more", "12")
+        done, values = trained_on(job, *ASYNC)
         assert done == 3 and set(values) == {-5.0, -6.0}, (done, values)
         assert 0.2 < values[-6.0] / NUMBERS < 0.8, values
 
