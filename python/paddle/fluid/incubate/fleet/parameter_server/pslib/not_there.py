@@ -11,7 +11,7 @@ class PSLibNotThere(NotImplementedError, ImportError):
 
 def not_there(what: str) -> PSLibNotThere:
     """It, for one name."""
-    return PSLibNotThere(f"{what} is not there yet: it belongs to a part of pslib that this package does not have. {absent.FLEET}")
+    return PSLibNotThere(f"{what} is not there yet: it belongs to pslib, of which this package has a part. {absent.FLEET}")
 
 
 def fill_absent(owner: type, names: str) -> None:
