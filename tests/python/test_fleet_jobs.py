@@ -103,17 +103,28 @@ def test_a_plain_config_and_more_workers(tmp_path):
         assert_same(tmp_path, one, workers=3)
 
 
+def held_out_loss(parameters) -> float:
+    """Of the job's net on samples that nobody trains."""
+    rng = np.random.RandomState(7)
+    x, ids = rng.uniform(-1, 1, (2000, 16)), rng.randint(0, 40, 2000)
+    predicted = np.tanh(x @ parameters["w2"] + parameters["w1"][ids] @ parameters["w3"]) @ parameters["w4"]
+    return float(np.mean((predicted - np.sin(x.sum(axis=1, keepdims=True))) ** 2))
+
+
 @pytest.mark.parametrize("strategy", ["async", "half_async", "geo"])
 def test_what_is_not_sync_trains(tmp_path, strategy):
+    """Whichever worker comes first, and however far the other is then: one process comes from 4.3 to 0.54."""
+    begin = held_out_loss(single(tmp_path, "--steps", 0))
+    words = ("--strategy", strategy, "--steps", 40, "--rate", 0.01)
     with Job(2, 2) as job:
-        job.start_servers("--strategy", strategy, "--steps", 40)
-        job.start_workers("--strategy", strategy, "--steps", 40, "--save", tmp_path / "saved", out=tmp_path)
+        job.start_servers(*words)
+        job.start_workers(*words, "--save", tmp_path / "saved", out=tmp_path)
         job.end()
         for worker in job.workers:
             assert "Communicator start" in worker.output() and "Communicator stop" in worker.output()
-        for i in range(2):
-            losses = np.load(tmp_path / f"worker-{i}.npz")["losses"]
-            assert np.isfinite(losses).all() and losses[-10:].mean() < losses[:10].mean()
+        found = [np.load(tmp_path / f"worker-{i}.npz") for i in range(2)]
+        assert all(np.isfinite(each["losses"]).all() for each in found)
+        assert held_out_loss(found[0]) < begin / 3
 
 
 @pytest.mark.parametrize("before, after", [(2, 3), (2, 1)])

@@ -49,6 +49,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--mpi", action="store_true", help="MPISymetricRoleMaker tells the role")
     parser.add_argument("--strategy", default="sync", choices=["sync", "async", "half_async", "geo", "config"])
     parser.add_argument("--optimizer", default="SGD", choices=["SGD", "Adam"])
+    parser.add_argument("--rate", type=float, default=0.05)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--first", type=int, default=0, help="number of the first step")
     parser.add_argument("--load", default=None)
@@ -86,7 +87,7 @@ def keep(args, found: dict, folder: str) -> None:
 def main() -> None:
     args = parse()
     predicted, loss = build()
-    optimizer = getattr(fluid.optimizer, args.optimizer)(0.05)
+    optimizer = getattr(fluid.optimizer, args.optimizer)(args.rate)
     if args.single:
         optimizer.minimize(loss)
         exe = fluid.Executor(fluid.CPUPlace())
