@@ -76,6 +76,22 @@ QUEUES = {
 }
 
 
+@pytest.mark.parametrize("mode", ["async", "half_async"])
+def test_evaluation_has_the_newest_parameters(tmp_path, mode):
+    """Of the other trainer too, which trains when this one has trained all."""
+    with Job(tmp_path, 2, "--mode", mode, "--steps", 7, trainers=2) as run:
+        go = tmp_path / "go"
+        first = run.start_trainer(0, "--evaluate-after", go, "--knob", "communicator_send_queue_size=8")
+        first.wait_for("waits", 60)
+        second = run.start_trainer(1)
+        assert second.end(60) == 0, run.said()
+        go.touch()
+        run.end()
+        said = float(re.search(r"sum of w: (\S+)", first.output())[1])
+        assert said == sums(7, 2)[0].sum(), (said, first.output())
+        assert_sums(run.found(0), 7, 2)
+
+
 @pytest.mark.parametrize("name", QUEUES)
 def test_each_queued_step_counts_once(tmp_path, name):
     knobs = [word for knob, value in QUEUES[name].items() for word in ("--knob", f"communicator_{knob}={value}")]

@@ -32,6 +32,7 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
     if is_test:
         program = executor._made_for(program, "infer_from_dataset", lambda: program.clone(for_test=True))
         program = executor_servers.with_lookups_on_servers(executor, program, scope or global_scope()) or program
+        executor_servers.receive_newest(executor, program, scope or global_scope())
     progress = Progress("infer" if is_test else "train")
     shown = Shown(fetch_list, fetch_info, print_period, fetch_handler, progress)
     if progress.wants_values:

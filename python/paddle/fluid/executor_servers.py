@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 
+from paddle import _core
 from paddle.fluid import core, io_distributed
-from paddle.fluid.framework import Program
+from paddle.fluid.framework import JOBS, Program
 from paddle.fluid.transpiler import lookup_table
+from paddle.fluid.transpiler.config import DistributedMode
 
 
 def run(executor, program: Program, feed, fetches: list, scope, as_numpy: bool):
@@ -126,6 +128,17 @@ def receive_parameters(executor, program: Program, scope) -> None:
         return saving.program
 
     executor.run(executor._made_for(program, "parameters", asking), scope=scope)
+
+
+def receive_newest(executor, program: Program, scope) -> None:
+    """Before a run that only reads parameters, where a communicator exchanges beside the computing: servers may have newer ones
+    than the last batch was given. With geo a trainer's parameters are its own."""
+    if not _core.communicator_runs():
+        return
+    read = {var.name for var in program.list_vars() if var.persistable}
+    for each in list(JOBS):
+        if each.job is not None and each.job.mode != DistributedMode.GEO and not read.isdisjoint(each.job.graph.vars):
+            receive_parameters(executor, each.job.program, scope)
 
 
 # ---- lookups ----

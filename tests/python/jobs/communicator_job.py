@@ -61,6 +61,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--files", nargs="*", default=[], help="train on these, a thread for each")
     parser.add_argument("--wait-for", default="", help="a file, before training")
     parser.add_argument("--then-wait-for", default="", help="a file, before looking at the servers")
+    parser.add_argument("--evaluate-after", default="", help="a file: then infer_from_dataset on a file, before the communicator stops")
     parser.add_argument("--done", default="", help="a file to write when the communicator has stopped")
     parser.add_argument("--save", default="", help="a folder, before looking at the servers")
     parser.add_argument("--out", default="")
@@ -85,6 +86,23 @@ def config_of(args: argparse.Namespace) -> fluid.DistributeTranspilerConfig:
     return config
 
 
+def evaluate(exe, variables, out: str) -> None:
+    """Prints the sum of x * w for an x of ones, by a Program that was not transpiled."""
+    path = f"{out}.txt"
+    with open(path, "w") as file:
+        print(WIDTH, *[1] * WIDTH, 2, V, V, 1, 0, file=file)
+    dataset = fluid.DatasetFactory().create_dataset("QueueDataset")
+    dataset.set_use_var(variables)
+    dataset.set_filelist([path])
+    dataset.set_batch_size(1)
+    test = fluid.Program()
+    with fluid.program_guard(test, fluid.Program()):
+        x = fluid.data("x", [None, WIDTH])
+        w = test.global_block().create_parameter([WIDTH], "float32", name="w")
+        found = fluid.layers.reduce_sum(x * w)
+    exe.infer_from_dataset(test, dataset, fetch_list=[found], fetch_info=["sum of w"], print_period=1)
+
+
 def train(args: argparse.Namespace, t, exe, variables, loss) -> dict:
     knobs = dict(each.split("=") for each in args.knob)
     comm = fluid.communicator.Communicator(t.get_trainer_program(), envs=knobs)
@@ -103,6 +121,10 @@ def train(args: argparse.Namespace, t, exe, variables, loss) -> dict:
         for step in range(args.steps):
             exe.run(t.get_trainer_program(), feed=feed(step, args.id))
             print(f"step {step}", flush=True)
+    if args.evaluate_after:
+        print("waits", flush=True)
+        wait_for(args.evaluate_after)
+        evaluate(exe, variables, args.out)
     comm.stop()
     return {name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in ("w", "table")}
 
