@@ -42,7 +42,7 @@ def test_a_chance():
 
 
 def test_expiry():
-    """What comes in every third step only begins anew each time, where rows live for two, and has gone two steps behind the last."""
+    """What comes in every third step only begins anew each time, where rows live for two, and is gone two steps behind the last."""
     assert run(2, "--expires", "2") == [6.0] * len(IDS) + [0.0] * len(SELDOM)
     assert run(2, "--expires", "2", "--steps", "5") == [5.0] * len(IDS) + [1.0] * len(SELDOM)
 

@@ -61,7 +61,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--files", nargs="*", default=[], help="train on these, a thread for each")
     parser.add_argument("--wait-for", default="", help="a file, before training")
     parser.add_argument("--then-wait-for", default="", help="a file, before looking at the servers")
-    parser.add_argument("--evaluate-after", default="", help="a file: then infer_from_dataset on a file, before the communicator stops")
+    parser.add_argument("--evaluate-after", default="", help="a file: then infer_from_dataset, before the communicator stops")
     parser.add_argument("--done", default="", help="a file to write when the communicator has stopped")
     parser.add_argument("--save", default="", help="a folder, before looking at the servers")
     parser.add_argument("--out", default="")
