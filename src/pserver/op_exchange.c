@@ -396,9 +396,12 @@ pd_status pd_ps_exchange_run(const struct pd_run *r)
     struct pd_ps_state *state = r->state;
     const struct pd_attr *endpoints = pd_ps_attr(r, "endpoints"), *names = pd_ps_attr(r, "names"),
                          *into = pd_ps_attr(r, "into"), *sizes = pd_ps_attr(r, "rows");
+    /* A startup Program only asks for values: what a communicator has queued goes first. */
+    int asks_only = !endpoints->n && pd_comm_is_beside(r->step);
     struct pd_client *client;
     PD_ASK(ask);
-    PD_TRY(pd_ps_client_of(r, 1, &client));
+    if (asks_only) PD_TRY(pd_comm_flush_for(r));
+    PD_TRY(pd_ps_client_of(r, !asks_only, &client));
     if (!state->n) {
         const struct pd_attr *all = pd_ps_attr(r, "all");
         PD_TRY(pd_client_expect(client, pd_ps_attr(r, "trainers")->i, all->n, all->strings));

@@ -170,7 +170,7 @@ static inline pd_status peer_done(struct pd_conn *conn, const struct pd_message 
     free(peer->place);
     peer->place = NULL;
     peer->messages++;
-    if (message->head.type == TYPE_BYE) pd_conn_close(conn, 5000);
+    if (message->head.type == TYPE_BYE) pd_conn_close(conn, PATIENCE_S * 1000);
     return peer->fail_in_done ? pd_fail(peer->fail_in_done, "the handler says no") : status;
 }
 

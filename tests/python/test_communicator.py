@@ -76,6 +76,22 @@ QUEUES = {
 }
 
 
+def test_the_startup_program_brings_what_servers_have(tmp_path):
+    """Beside a communicator: what is queued goes first, and what others have given is there too."""
+    with Job(tmp_path, 2, "--steps", 30, trainers=2, **{"FLAGS_ps_on_trainer_loss": "wait"}) as run:
+        go = tmp_path / "go"
+        knobs = ("--knob", "communicator_send_queue_size=32", "--knob", "communicator_max_merge_var_num=32",
+                 "--knob", "communicator_send_wait_times=1000")
+        first = run.start_trainer(0, "--start-again-after", go, *knobs)
+        first.wait_for("waits", 60)
+        second = run.start_trainer(1)
+        assert second.end(60) == 0, run.said()
+        go.touch()
+        run.end()
+        w = [float(each) for each in re.search(r"has w (.*)", first.output())[1].split()]
+        assert w == sums(30, 2)[0].tolist(), (w, first.output())
+
+
 @pytest.mark.parametrize("mode", ["async", "half_async"])
 def test_evaluation_has_the_newest_parameters(tmp_path, mode):
     """Of the other trainer too, which trains when this one has trained all."""

@@ -14,6 +14,7 @@ RANGES = {  # flag -> (least, most)
     "rpc_deadline": (1, MOST),
     "rpc_retry_times": (-1, MOST),
     "ps_loops": (0, 64),
+    "data_ahead": (-1, 64),
     "ps_spin": (-1, 100000),
     "ps_reconnect": (0, MOST),
     "ps_dead_after": (0, 30000),

@@ -241,6 +241,13 @@ int pd_comm_has(const struct pd_step *step)
     return open && !open->is_own;
 }
 
+int pd_comm_is_beside(const struct pd_step *step)
+{
+    if (!atomic_load_explicit(&is_used, memory_order_relaxed)) return 0;
+    PD_HOLD(&lock);
+    return !find_open(step);
+}
+
 void pd_comm_began(void)
 {
     if (!atomic_load_explicit(&is_used, memory_order_relaxed)) return;

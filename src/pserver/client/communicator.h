@@ -42,6 +42,8 @@ int pd_comm_is_running(void);
 /* For ops. Does the communicator have this run's step? The first call of a run decides. */
 pd_status pd_comm_takes(const struct pd_step *step, int *takes);
 int pd_comm_has(const struct pd_step *step);
+/* Is there one, and has this run begun no step? */
+int pd_comm_is_beside(const struct pd_step *step);
 pd_status pd_comm_push_dense(const struct pd_step *step, int number, enum pd_dtype dtype, const void *data,
                              size_t bytes, size_t row);
 pd_status pd_comm_push_rows(const struct pd_step *step, int number, enum pd_dtype dtype, int64_t n,

@@ -61,6 +61,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--files", nargs="*", default=[], help="train on these, a thread for each")
     parser.add_argument("--wait-for", default="", help="a file, before training")
     parser.add_argument("--then-wait-for", default="", help="a file, before looking at the servers")
+    parser.add_argument("--start-again-after", default="", help="a file: then the startup Program, before the communicator stops")
     parser.add_argument("--evaluate-after", default="", help="a file: then infer_from_dataset, before the communicator stops")
     parser.add_argument("--done", default="", help="a file to write when the communicator has stopped")
     parser.add_argument("--save", default="", help="a folder, before looking at the servers")
@@ -121,6 +122,11 @@ def train(args: argparse.Namespace, t, exe, variables, loss) -> dict:
         for step in range(args.steps):
             exe.run(t.get_trainer_program(), feed=feed(step, args.id))
             print(f"step {step}", flush=True)
+    if args.start_again_after:
+        print("waits", flush=True)
+        wait_for(args.start_again_after)
+        exe.run(fluid.default_startup_program())
+        print("has w", *np.array(fluid.global_scope().find_var("w").get_tensor()), flush=True)
     if args.evaluate_after:
         print("waits", flush=True)
         wait_for(args.evaluate_after)
