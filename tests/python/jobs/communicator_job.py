@@ -61,6 +61,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--files", nargs="*", default=[], help="train on these, a thread for each")
     parser.add_argument("--wait-for", default="", help="a file, before training")
     parser.add_argument("--then-wait-for", default="", help="a file, before looking at the servers")
+    parser.add_argument("--last-after", default="", help="a file, before the last ten steps")
     parser.add_argument("--start-again-after", default="", help="a file: then the startup Program, before the communicator stops")
     parser.add_argument("--evaluate-after", default="", help="a file: then infer_from_dataset, before the communicator stops")
     parser.add_argument("--done", default="", help="a file to write when the communicator has stopped")
@@ -120,6 +121,8 @@ def train(args: argparse.Namespace, t, exe, variables, loss) -> dict:
         exe.train_from_dataset(t.get_trainer_program(), dataset)
     else:
         for step in range(args.steps):
+            if step == args.steps - 10:
+                wait_for(args.last_after)
             exe.run(t.get_trainer_program(), feed=feed(step, args.id))
             print(f"step {step}", flush=True)
     if args.start_again_after:
