@@ -262,6 +262,45 @@ def test_damaged_files(saved, tmp_path, capfd):
             assert str(tmp_path / name) in said and "Traceback" not in said, (name, end, said)
 
 
+def safetensors(path: Path, head: dict, data: bytes) -> Path:
+    text = json.dumps(head).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return path
+
+
+def test_files_from_elsewhere(tmp_path):
+    """Nothing of a file that does not fit together is passed over, and none leads out of the folder."""
+    keys = {"dtype": "I64", "shape": [2], "data_offsets": [0, 16]}
+    values = {"dtype": "F32", "shape": [2, 1], "data_offsets": [16, 24]}
+    data = np.array([3, 5], "<i8").tobytes() + np.array([1, 2], "<f4").tobytes()
+    assert "rows" in paddle("inspect", safetensors(tmp_path / "t.safetensors", {"keys": keys, "values": values}, data))
+    for changes, said in (
+        ({"values": {"data_offsets": [12, 20]}}, "lies in another one"),
+        ({"values": {"data_offsets": [16, 20]}}, "lies from 16 to 20"),
+        ({"values": {"shape": [-1, -2]}}, "of shape [-1, -2]"),
+        ({"keys": {"data_offsets": [-16, 0]}}, "lies from -16 to 0"),
+        ({"moment_0": {"dtype": "F16", "shape": [2, 1], "data_offsets": [24, 28]}}, "has the type F16"),
+        ({"moment_0": {"dtype": "F32", "shape": [2, 1], "data_offsets": [24, 32]}}, "is cut short"),
+    ):
+        head = {"keys": dict(keys), "values": dict(values)}
+        for name, change in changes.items():
+            head.setdefault(name, {}).update(change)
+        assert said in paddle("inspect", safetensors(tmp_path / "t.safetensors", head, data), status=1)
+    path = tmp_path / "t.npz"
+    ids, rows = np.array([3, 5], "<i8"), np.array([[1.0], [2.0]], "<f4")
+    np.savez(path, keys=ids, values=rows, table="../../escaped")
+    said = paddle("export", path, "--format", "parts", "--output", tmp_path / "a" / "b", status=1)
+    assert "is no name of a file" in said and not list(tmp_path.glob("escaped*"))
+    for bad in (-3, 2**63 - 1):
+        np.savez(path, keys=np.array([3, bad], "<i8"), values=rows, table="emb")
+        assert f"has the id {bad}" in paddle("export", path, "--format", "parts", "--output", tmp_path / "c", status=1)
+    np.savez(path, keys=ids, values=rows, table="emb")
+    data = path.read_bytes()
+    at = data.index(rows.tobytes())
+    path.write_bytes(data[:at] + b"\0\0\0\1" + data[at + 4:])
+    assert "checksum" in paddle("inspect", path, status=1)
+
+
 @pytest.mark.parametrize("words, said", [
     ([], "say what: inspect, export or merge"),
     (["inspekt", "x"], "Did you mean 'inspect'?"),

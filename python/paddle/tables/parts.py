@@ -15,6 +15,7 @@ from paddle.tables.order import Ordered
 from paddle.tables.rows import Table, TableError
 
 _DTYPES = {"<f4": 5, "<f8": 6}
+_LAST = 2**63 - 2  # the greatest id
 
 
 def write(rows: Ordered, table: Table, folder: str, parts: int, overwrite: bool) -> None:
@@ -26,6 +27,9 @@ def write(rows: Ordered, table: Table, folder: str, parts: int, overwrite: bool)
     os.makedirs(above, exist_ok=True)
     counts = np.zeros(parts, np.int64)
     for ids, _ in rows.blocks(()):
+        if len(ids) and (ids.min() < 0 or ids.max() > _LAST):
+            bad = ids.min() if ids.min() < 0 else ids.max()
+            raise TableError(f"{table.where!r} has the id {bad}; servers have ids from 0 to {_LAST}.")
         counts += np.bincount(ids % parts, minlength=parts)
     save = secrets.randbits(64)
     for column, name in enumerate(names):
@@ -41,6 +45,8 @@ def write(rows: Ordered, table: Table, folder: str, parts: int, overwrite: bool)
 def check_free(folder: str, names: list[str], overwrite: bool) -> None:
     """A table that is there already must be asked for."""
     for name in names:
+        if os.path.basename(name) != name or name in ("", ".", ".."):
+            raise TableError(f"a table is called {name!r}, which is no name of a file: --name gives it another.")
         there = [part.path for part in io_table_parts.table_parts(folder, name)]
         there += [os.path.join(folder, name)] if os.path.exists(os.path.join(folder, name)) else []
         if there and not overwrite:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import struct
 import zipfile
@@ -65,6 +66,25 @@ def _table(path: str, arrays: dict[str, _Array], name: str, height: int) -> Tabl
     return Table(name, columns, values.width, values.dtype, height, (piece,), path)
 
 
+def _safe_array(path: str, name: str, head: dict, begin: int) -> _Array:
+    if head["dtype"] not in _SAFE:
+        raise TableError(f"the array {name!r} in {path!r} has the type {head['dtype']}; a table's are {', '.join(sorted(_SAFE))}.")
+    shape, dtype = tuple(map(int, head["shape"])), np.dtype(_SAFE[head["dtype"]])
+    first, end = map(int, head["data_offsets"])
+    if min(shape, default=0) < 0 or first < 0 or end - first != math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"the array {name!r} of shape {list(shape)} lies from {first} to {end}")
+    return _Array(path, begin + first, dtype, shape)
+
+
+def _check_apart(head: dict) -> None:
+    """No array lies in another."""
+    last = 0
+    for first, end, name in sorted((*map(int, each["data_offsets"]), name) for name, each in head.items()):
+        if first < last:
+            raise ValueError(f"the array {name!r} lies in another one")
+        last = end
+
+
 def _safetensors(path: str) -> Table:
     with open(path, "rb") as file:
         start = file.read(8)
@@ -73,8 +93,8 @@ def _safetensors(path: str) -> Table:
     try:
         head = json.loads(text)
         about = head.pop("__metadata__", {})
-        arrays = {name: _Array(path, 8 + length + int(each["data_offsets"][0]), np.dtype(_SAFE[each["dtype"]]),
-                               tuple(map(int, each["shape"]))) for name, each in head.items() if each["dtype"] in _SAFE}
+        arrays = {name: _safe_array(path, name, each, 8 + length) for name, each in head.items()}
+        _check_apart(head)
         height = int(about.get("height", NO_HEIGHT))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as why:
         raise TableError(f"{path!r} is not a safetensors file, or is damaged: {why}.") from None
@@ -105,6 +125,8 @@ def _npz(path: str) -> Table:
     found = {}
     try:
         with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
+            if damaged := archive.testzip():
+                raise ValueError(f"the checksum of {damaged!r} is wrong")
             for info in archive.infolist():
                 if info.compress_type != zipfile.ZIP_STORED:
                     raise TableError(f"{path!r} is compressed: its arrays cannot be read in blocks. Write it with numpy.savez.")
