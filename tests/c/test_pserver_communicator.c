@@ -18,7 +18,7 @@
 #include "pserver/client/communicator.h"
 #include "pserver/client/step_copy.h"
 
-enum { PARAMS = 3, STEPS = 150, THREADS = 3 };
+enum { PARAMS = 3, STEPS = 150, THREADS = 3, PATIENCE_S = 100 };
 
 static pthread_t start_server(struct served *served, int trainers, int is_sync)
 {
@@ -161,6 +161,11 @@ static void *train_on(void *arg)
     return NULL;
 }
 
+static int is_past(void *end)
+{
+    return pd_clock_ns() > *(const int64_t *)end;
+}
+
 /* It waits for what was queued before, not for what others go on queueing. */
 static void test_flush_beside_others(void **state)
 {
@@ -172,11 +177,9 @@ static void test_flush_beside_others(void **state)
     atomic_store(&is_enough, 0);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, train_on, &served.job), 0);
-    for (int i = 0; i < 10; i++) {
-        uint64_t before = pd_job_steps(served.job.endpoint[0]);
-        must(pd_comm_flush(NULL, NULL));
-        assert_true(pd_job_steps(served.job.endpoint[0]) - before < 100);
-        usleep(1000);
+    for (int i = 0; i < 100; i++) { /* they keep the queue full all the while */
+        int64_t end = pd_clock_ns() + PATIENCE_S * INT64_C(1000000000);
+        must(pd_comm_flush(is_past, &end));
     }
     atomic_store(&is_enough, 1);
     for (int i = 0; i < THREADS; i++)
