@@ -217,16 +217,22 @@ def test_a_process_without_an_id_takes_no_place_of_one_that_may_come_back(tmp_pa
         job.end(10)
 
 
+def one_has_ended(job: Job, root: Path) -> tuple[list[Hand], Path]:
+    """Two trainers did a step, the second one has ended, the server was killed; and its book."""
+    start_servers(job)
+    hands = [Hand(job, i).join() for i in range(2)]
+    all_push(1, *hands)
+    hands[1].leave()
+    book = next(root.rglob("trainers"))
+    until(lambda: "\ndone 1 " in book.read_text())
+    job.processes[0].kill()
+    return hands, book
+
+
 def test_a_book_of_an_older_version(tmp_path):
     """Its lines have no checksums."""
     with Job(1, 2, env=env_of(tmp_path)) as job:
-        start_servers(job)
-        hands = [Hand(job, i).join() for i in range(2)]
-        all_push(1, *hands)
-        hands[1].leave()
-        book = next(tmp_path.rglob("trainers"))
-        until(lambda: "\ndone 1 " in book.read_text())
-        job.processes[0].kill()
+        hands, book = one_has_ended(job, tmp_path)
         book.write_text(re.sub(" =[0-9a-f]{8}\n", "\n", book.read_text()))
         start_again(job, 0)
         hands[0].join().push(2, 1.0)
@@ -238,13 +244,7 @@ def test_a_book_of_an_older_version(tmp_path):
 def test_a_damaged_book(tmp_path):
     """One bit of a line is another one: refused by name, whichever it is, and gone on without when the file is removed."""
     with Job(1, 2, env=env_of(tmp_path)) as job:
-        start_servers(job)
-        hands = [Hand(job, i).join() for i in range(2)]
-        all_push(1, *hands)
-        hands[1].leave()
-        book = next(tmp_path.rglob("trainers"))
-        until(lambda: "\ndone 1 " in book.read_text())
-        job.processes[0].kill()
+        hands, book = one_has_ended(job, tmp_path)
         whole = book.read_bytes()
         done = whole.index(b"done 1 ")
         for at in (0, 3, whole.index(b"\n"), done, done + 5, done + 8, len(whole) - 3, len(whole) - 1):
