@@ -6,6 +6,7 @@
 #include "kernels/rows.h"
 #include "ops/check.h"
 #include "ops/lookup_table.h"
+#include "ops/rows.h"
 #include "ops/scratch.h"
 
 enum { W, IDS };
@@ -148,12 +149,7 @@ enum { G_W, G_IDS, G_OUT };
 
 static pd_status infer_grad(const struct pd_infer *c)
 {
-    const struct pd_meta *w = pd_infer_in(c, G_W);
-    struct pd_meta *out = pd_infer_out(c, 0);
-    if (!out) return PD_OK;
-    out->kind = c->attr[IS_SPARSE].b ? PD_KIND_SELECTED_ROWS : PD_KIND_TENSOR;
-    out->dtype = w->dtype;
-    pd_meta_copy_dims(out, w);
+    pd_rows_infer_grad(c, G_W, c->attr[IS_SPARSE].b);
     return PD_OK;
 }
 

@@ -153,3 +153,13 @@ pd_status pd_rows_make(struct pd_value *value, const int64_t *ids, int64_t n, in
     memset(value->tensor.data, 0, (size_t)(distinct * width) * pd_dtype_size(dtype));
     return PD_OK;
 }
+
+void pd_rows_infer_grad(const struct pd_infer *c, int w, int is_sparse)
+{
+    const struct pd_meta *table = pd_infer_in(c, w);
+    struct pd_meta *out = pd_infer_out(c, 0);
+    if (!out) return;
+    out->kind = is_sparse ? PD_KIND_SELECTED_ROWS : PD_KIND_TENSOR;
+    out->dtype = table->dtype;
+    pd_meta_copy_dims(out, table);
+}

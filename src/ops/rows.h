@@ -25,4 +25,9 @@ static inline size_t pd_rows_make_scratch(int64_t n)
     return (size_t)(3 * n + 1) * sizeof(int64_t);
 }
 
+/* What infer says of the gradient of a table, which is the input `w`: the first output, where it is asked
+ * for.
+ */
+void pd_rows_infer_grad(const struct pd_infer *c, int w, int is_sparse);
+
 #endif
