@@ -181,7 +181,7 @@ def stage_address() -> list[Task]:
 def stage_extension() -> list[Task]:
     """Python tests of ops and random Programs, with the address and undefined-behaviour sanitizers"""
     made = sanitized_build()
-    settings = {"PADDLE_PROGRAMS_SECONDS": "20", "PADDLE_HOSTILE_SECONDS": "20"}
+    settings = {"PADDLE_PROGRAMS_SECONDS": "20", "PADDLE_HOSTILE_CASES": "16000"}
 
     def options() -> dict:
         env = sanitized_python() | settings

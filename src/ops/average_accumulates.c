@@ -57,6 +57,9 @@ static pd_status run(const struct pd_run *r)
             return pd_fail(PD_TYPE, "%s must be one int64 number, found %s %s", r->op->inputs[NOW + i].name,
                            pd_dtype_name(number->meta.dtype), pd_meta_dims_text(&number->meta));
         count[i] = *(const int64_t *)number->data;
+        if (count[i] < 0 || count[i] == INT64_MAX)
+            return pd_fail(PD_INVALID, "%s is %lld, a number of steps is expected",
+                           r->op->inputs[NOW + i].name, (long long)count[i]);
     }
     int64_t now = count[0] + 1, old = count[1], updates = count[2] + 1;
     add(param->meta.dtype, sum[0], pd_run_in(r, SUM1)->data, param->data, n);

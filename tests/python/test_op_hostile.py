@@ -1,9 +1,9 @@
 """Ops that get what does not fit: attributes, shapes, types, sequences and ids at random, on the cases of op_cases/*.py.
 
 Whatever comes, an op gives numbers or an error. Crashes are seen anywhere, memory that is read or written beyond its end where the
-sanitized extension runs this (tools/run_tests.py). PADDLE_HOSTILE_SECONDS: for how long (4; in the long tests 300); past 30 from
-another case each time. The cases run in a process of their own, `python test_op_hostile.py FIRST SECONDS`, which names each before
-it runs.
+sanitized extension runs this (tools/run_tests.py). The short test runs the same PADDLE_HOSTILE_CASES cases (2000) each time, on any
+machine; the long one runs from another case each time, for PADDLE_HOSTILE_SECONDS (300). The cases run in a process of their own,
+`python test_op_hostile.py FIRST COUNT SECONDS`, which names each before it runs.
 
 Gradient ops count on what their forward ops checked, but may come alone, from a file, and the gradient of a target may be fed: each
 gradient op that the cases lead to gets each of its inputs in shapes that do not fit, `python test_op_hostile.py gradients`.
@@ -22,7 +22,8 @@ import time
 import numpy as np
 import test_ops
 
-SECONDS = float(os.environ.get("PADDLE_HOSTILE_SECONDS", 300 if os.environ.get("PADDLE_SOAK") else 4))
+CASES = int(os.environ.get("PADDLE_HOSTILE_CASES", 2000))
+SECONDS = float(os.environ.get("PADDLE_HOSTILE_SECONDS", 300 if os.environ.get("PADDLE_SOAK") else 0))  # 0: CASES says how many
 WHOLE = [0, 1, -1, 2, 3, 7, 100, 2**31 - 1, -(2**31), 2**31, 2**32, 2**40, -(2**40), 2**62, -(2**63), 2**63 - 1]
 REAL = [0.0, -1.0, 0.5, 1e-30, 1e30, -1e30, float("inf"), float("nan")]
 WORDS = ["", "x", "SAME", "VALID", "max", "sum", "tanh", "NHWC"]
@@ -134,9 +135,9 @@ class Hostile:
                 assert "bug" not in str(error).lower(), f"{self.case['op']} {self.changes}: {error}"
 
 
-def run_all(first: int, seconds: float) -> None:
+def run_all(first: int, count: int, seconds: float) -> None:
     end = time.monotonic() + seconds
-    for number in range(first, first + 10**9):
+    for number in range(first, first + count):
         hostile = Hostile(number)
         print(f"@{number} {hostile.case['op']} {hostile.changes!r}".replace("\n", " ")[:2000], flush=True)
         hostile.run()
@@ -259,8 +260,10 @@ def run_alone(arguments: list[str], seconds: float) -> None:
 
 
 def test_anything():
-    first = random.SystemRandom().randrange(10**9) if SECONDS > 30 else 0
-    run_alone([str(first), str(SECONDS)], SECONDS)
+    if SECONDS:
+        run_alone([str(random.SystemRandom().randrange(10**9)), str(10**9), str(SECONDS)], SECONDS)
+    else:
+        run_alone(["0", str(CASES), "inf"], 300)
 
 
 def test_gradient_ops():
@@ -273,4 +276,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "gradients":
         run_gradients()
     else:
-        run_all(int(sys.argv[1]), float(sys.argv[2]))
+        run_all(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))

@@ -293,6 +293,11 @@ for now, updates, window in ((3, 40, 0.5), (19, 40, 0.25), (3, 16383, 0.5), (9, 
                                 "in_num_accumulates": np.array([now]), "in_old_num_accumulates": np.array([2]),
                                 "in_num_updates": np.array([updates])}, average,
         attrs={"average_window": window, "min_average_window": 5, "max_average_window": 100})
+for wrong in (-1, 2**63 - 1):
+    refused("average_accumulates", {"param": state(), "in_sum_1": state(), "in_sum_2": state(), "in_sum_3": state(),
+                                    "in_num_accumulates": np.array([3]), "in_old_num_accumulates": np.array([2]),
+                                    "in_num_updates": np.array([wrong])}, f"in_num_updates is {wrong}",
+            attrs={"average_window": 0.5, "min_average_window": 5, "max_average_window": 100})
 
 # ---- sequence_pool ----
 
