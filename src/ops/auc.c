@@ -71,6 +71,12 @@ static pd_status auc_infer(const struct pd_infer *c)
     return check_alike(c, buckets, slide);
 }
 
+/* Counts come from files and other Programs too: such as no sum has wrap around. */
+static int64_t plus(int64_t a, int64_t b, int sign)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)sign * (uint64_t)b);
+}
+
 struct counts {
     int64_t *pos, *neg;
     int64_t thresholds;
@@ -106,9 +112,9 @@ static void add_samples(const struct counts *c, const struct pd_tensor *predict,
             int64_t y = pd_label_at(label, i);
             uint32_t bucket = (uint32_t)(p[i * width + width - 1] * (T)c->thresholds);
             if (y > 0 || (y < 0 && c->any_label))
-                c->pos[bucket]++;
+                c->pos[bucket] = plus(c->pos[bucket], 1, 1);
             else if (y == 0)
-                c->neg[bucket]++;
+                c->neg[bucket] = plus(c->neg[bucket], 1, 1);
         }
     })
 }
@@ -143,15 +149,9 @@ static pd_status step_queue(const struct pd_run *r, int64_t *pos, int64_t *neg, 
     memset(memory, 0, 2 * bytes);
     for (int i = 0; i < 2; i++)
         for (int64_t k = 0; k < slide * buckets; k++)
-            total[i][k % buckets] += part[i][k];
+            total[i][k % buckets] = plus(total[i][k % buckets], part[i][k], 1);
     *auc = area(total[0], total[1], buckets - 1);
     return PD_OK;
-}
-
-/* Counts come from files and other Programs too: such as no sum has wrap around. */
-static int64_t plus(int64_t a, int64_t b, int sign)
-{
-    return (int64_t)((uint64_t)a + (uint64_t)sign * (uint64_t)b);
 }
 
 static pd_status auc_run(const struct pd_run *r)

@@ -26,17 +26,28 @@ static pd_status infer(const struct pd_infer *c)
     return PD_OK;
 }
 
-static pd_status add(const struct pd_run *r, int slot, int64_t classes, int32_t *to)
+static pd_status add(const struct pd_run *r, int slot, int64_t classes, int64_t *to)
 {
     for (int i = 0; i < r->in[slot].n; i++) {
         const struct pd_tensor *t = pd_run_in_at(r, slot, i);
         if (t->meta.dtype != PD_DTYPE_INT32 || pd_tensor_numel(t) != classes)
             return pd_fail(PD_SHAPE, "%s %d is %s %s; it must be int32 [%lld]", r->op->inputs[slot].name, i,
                            pd_dtype_name(t->meta.dtype), pd_meta_dims_text(&t->meta), (long long)classes);
-        for (int64_t k = 0; k < classes; k++)
-            to[k] += ((const int32_t *)t->data)[k];
+        for (int64_t k = 0; k < classes; k++) {
+            int32_t count = ((const int32_t *)t->data)[k];
+            if (count < 0)
+                return pd_fail(PD_RANGE, "%s %d counts class %lld %d times", r->op->inputs[slot].name, i,
+                               (long long)k, count);
+            to[k] += count;
+        }
     }
     return PD_OK;
+}
+
+static void keep(struct pd_tensor *out, const int64_t *count, int64_t classes)
+{
+    for (int64_t k = 0; out && k < classes; k++)
+        ((int32_t *)out->data)[k] = (int32_t)count[k];
 }
 
 static pd_status run(const struct pd_run *r)
@@ -46,8 +57,8 @@ static pd_status run(const struct pd_run *r)
     struct pd_tensor *mean = pd_run_out(r, MEAN);
     /* The counts are made aside: outputs may be the inputs of the last step. */
     void *memory = NULL;
-    PD_TRY(pd_scratch(r, (size_t)(2 * classes) * sizeof(int32_t), &memory));
-    int32_t *wrong = memory, *correct = wrong + classes;
+    PD_TRY(pd_scratch(r, (size_t)(2 * classes) * sizeof(int64_t), &memory));
+    int64_t *wrong = memory, *correct = wrong + classes;
     memset(wrong, 0, (size_t)(2 * classes) * sizeof *wrong);
     PD_TRY(add(r, WRONGS, classes, wrong));
     PD_TRY(add(r, CORRECTS, classes, correct));
@@ -63,7 +74,11 @@ static pd_status run(const struct pd_run *r)
     }
     double sum = 0, before = 0;
     for (int64_t k = 0; k < classes; k++) {
-        if (wrong[k] + correct[k] == 0) continue;
+        int64_t most = wrong[k] > correct[k] ? wrong[k] : correct[k];
+        if (most > INT32_MAX)
+            return pd_fail(PD_RANGE, "class %lld is counted %lld times, which int32 cannot hold",
+                           (long long)k, (long long)most);
+        if (most == 0) continue;
         valid++;
         sum += (double)correct[k] / (double)(wrong[k] + correct[k]);
     }
@@ -72,10 +87,9 @@ static pd_status run(const struct pd_run *r)
         PD_TRY(pd_number_any(pd_run_in_at(r, MEANS, i), "InMeanIou", &value));
         before += value;
     }
+    keep(pd_run_out(r, WRONG), wrong, classes);
+    keep(pd_run_out(r, CORRECT), correct, classes);
     if (mean) *(float *)mean->data = (float)(before + (valid ? sum / (double)valid : 0));
-    if (pd_run_out(r, WRONG)) memcpy(pd_run_out(r, WRONG)->data, wrong, (size_t)classes * sizeof *wrong);
-    if (pd_run_out(r, CORRECT))
-        memcpy(pd_run_out(r, CORRECT)->data, correct, (size_t)classes * sizeof *correct);
     return PD_OK;
 }
 

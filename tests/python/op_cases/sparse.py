@@ -610,6 +610,10 @@ add("mean_iou", {"Predictions": ids(9, below=3).astype("int32"), "Labels": ids(9
                  "InCorrects": [("c0", np.array([5, 5, 0], "int32"))], "InMeanIou": [("m0", np.array([0.5], "float32"))]},
     mean_iou, attrs={"num_classes": 3})
 refused("mean_iou", {"Predictions": np.array([5], "int32"), "Labels": np.array([1], "int32")}, "class 5", {"num_classes": 3})
+for slot, count, text in (("InCorrects", 2**31 - 1, "class 0 is counted 2147483648 times"),
+                          ("InWrongs", -1, "InWrongs 0 counts class 0 -1 times")):
+    refused("mean_iou", {"Predictions": np.array([0], "int32"), "Labels": np.array([0], "int32"),
+                         slot: [("before", np.array([count, 5, 0], "int32"))]}, text, {"num_classes": 3})
 
 
 def distances(i, a):
