@@ -91,7 +91,7 @@ def run_job(runner: Runner, name: str, quick: bool) -> dict:
         logs.append((f"{role} {index}", log))
         command = [runner.python, str(BENCH / "cluster_child.py"), role, str(index), work, endpoints,
                    str(trainers), str(steps), runner.how, *([strategy] if strategy else [])]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=BENCH, env=env)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=runners.scratch(), env=env)
         processes.append(process)
         return process
 

@@ -29,7 +29,7 @@ class Peer:
         self.said_path, self.steps_path = folder / f"{role}-{index}.err", folder / f"{role}-{index}.out"
         command = [runner.python, str(BENCH / "cluster_child.py"), role, str(index), WORK, endpoint, str(TRAINERS), "0", runner.how]
         with self.said_path.open("a") as said, self.steps_path.open("a") as steps:
-            self.process = subprocess.Popen(command, stdout=steps, stderr=said, cwd=BENCH, env=env)
+            self.process = subprocess.Popen(command, stdout=steps, stderr=said, cwd=runners.scratch(), env=env)
 
     def said(self) -> str:
         return self.said_path.read_text(errors="replace")

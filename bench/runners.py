@@ -7,9 +7,12 @@ one process that runs one work; see child.py for what is said.
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -115,6 +118,14 @@ def builds() -> list[Runner]:
     return [ours()] + ([Runner("cpaddle before", BEFORE, python, "fluid", "plain")] if python else [])
 
 
+@functools.cache
+def scratch() -> str:
+    """Where children work: what they leave there (1.8.5 writes the description of its trainer) goes when this ends."""
+    folder = tempfile.mkdtemp(prefix="bench-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 class Child:
     """A process that has built its work and waits for requests. Costs nothing while it waits."""
 
@@ -123,7 +134,7 @@ class Child:
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             [runner.python, str(BENCH / "child.py"), runner.library, runner.how, work, *words],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, cwd=BENCH,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, cwd=scratch(),
             env=environment(threads, runner.env, runner.is_cpaddle),
         )
 
