@@ -30,6 +30,23 @@ static int bits_of(uint64_t n)
     return n ? 64 - __builtin_clzll(n) : 0;
 }
 
+/* As far as the sizes are known. */
+static pd_status check_sizes(const struct pd_meta *x, const struct pd_meta *w, const struct pd_meta *label,
+                             const struct pd_meta *table, const struct pd_meta *bias)
+{
+    int64_t rows = x->dim[0], labels = pd_meta_numel(label), biases = bias ? pd_meta_numel(bias) : -1;
+    if (!table && rows >= 0 && labels >= 0 && labels != rows)
+        return pd_fail(PD_SHAPE, "Label %s must hold one class for each row of X %s.",
+                       pd_meta_dims_text(label), pd_meta_dims_text(x));
+    if (table && rows >= 0 && table->dim[0] >= 0 && table->dim[0] != rows)
+        return pd_fail(PD_SHAPE, "PathTable %s must have one row for each row of X %s.",
+                       pd_meta_dims_text(table), pd_meta_dims_text(x));
+    if (biases >= 0 && w->dim[0] >= 0 && biases != w->dim[0])
+        return pd_fail(PD_SHAPE, "Bias %s must hold one number for each row of W %s.",
+                       pd_meta_dims_text(bias), pd_meta_dims_text(w));
+    return PD_OK;
+}
+
 static pd_status infer(const struct pd_infer *c)
 {
     const struct pd_meta *x = pd_infer_in(c, X), *w = pd_infer_in(c, W), *label = pd_infer_in(c, LABEL);
@@ -54,6 +71,7 @@ static pd_status infer(const struct pd_infer *c)
     } else if (c->attr[CLASSES].i < 2) {
         return pd_fail(PD_INVALID, "num_classes is %d: give at least 2.", c->attr[CLASSES].i);
     }
+    PD_TRY(check_sizes(x, w, label, table, pd_infer_in(c, BIAS)));
     if (out) {
         out->dtype = x->dtype;
         pd_meta_set_2d(out, x->dim[0], 1);
@@ -89,12 +107,14 @@ static inline int step_of(const struct tree *t, int64_t i, int64_t j, int64_t *n
 
 static pd_status tree_make(const struct pd_run *r, struct tree *t)
 {
-    const struct pd_tensor *x = pd_run_in(r, X);
+    const struct pd_tensor *x = pd_run_in(r, X), *bias = pd_run_in(r, BIAS);
     int64_t rows = x->meta.dim[0], node;
     int turn;
     *t = (struct tree){pd_run_in(r, LABEL), pd_run_in(r, PATH_TABLE), pd_run_in(r, PATH_CODE),
                        r->attr[CLASSES].i, .nodes = pd_run_in(r, W)->meta.dim[0]};
     t->width = t->table ? t->table->meta.dim[1] : bits_of((uint64_t)t->classes - 1);
+    PD_TRY(check_sizes(&x->meta, &pd_run_in(r, W)->meta, &t->label->meta, t->table ? &t->table->meta : NULL,
+                       bias ? &bias->meta : NULL));
     if (!t->table) PD_TRY(pd_label_check_range(t->label, rows, t->classes, 0));
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < t->width && step_of(t, i, j, &node, &turn); j++)

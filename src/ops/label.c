@@ -20,6 +20,9 @@ pd_status pd_label_check_type(const struct pd_meta *label, int soft, const struc
 
 pd_status pd_label_check_range(const struct pd_tensor *labels, int64_t n, int64_t classes, int64_t ignore)
 {
+    if (pd_tensor_numel(labels) < n)
+        return pd_fail(PD_SHAPE, "Label has shape %s, which is too few for %lld rows",
+                       pd_meta_dims_text(&labels->meta), (long long)n);
     for (int64_t i = 0; i < n; i++) {
         int64_t label = pd_label_at(labels, i);
         if (__builtin_expect((uint64_t)label >= (uint64_t)classes, 0) && label != ignore)

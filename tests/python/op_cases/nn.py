@@ -385,6 +385,14 @@ add("hierarchical_sigmoid",
 fails("hierarchical_sigmoid", {"X": rand(1, 3), "W": rand(5, 3), "Label": np.array([[6]])},
       "there are 6 classes", ["Out", "PreOut"],
       {"num_classes": 6})
+fails("hierarchical_sigmoid", {"X": rand(4, 3), "W": rand(5, 3), "Label": ints(6, 3, 1)},
+      "one class for each row of X", ["Out", "PreOut"], {"num_classes": 6})
+fails("hierarchical_sigmoid", {"X": rand(1, 3), "W": rand(5, 3), "Label": ints(6, 1, 1), "Bias": rand(4, 1)},
+      "one number for each row of W", ["Out", "PreOut"], {"num_classes": 6})
+fails("hierarchical_sigmoid",
+      {"X": rand(17, 2), "W": rand(5, 2), "Label": ints(6, 3, 1),
+       "PathTable": np.array([[0, 2], [0, 1], [0, -1]]), "PathCode": np.array([[1, 0], [0, 1], [0, -1]])},
+      "one row for each row of X", ["Out", "PreOut"], {"num_classes": 6})
 
 # ---- no rows at all ----
 
