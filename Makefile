@@ -55,6 +55,7 @@ bench: install
 	$(VENV)/python bench/exchange.py
 	$(VENV)/python bench/tables.py
 	$(VENV)/python bench/curves.py
+	$(VENV)/python bench/nodes.py
 
 format: setup
 	$(VENV)/clang-format -i $(shell find src include python/ext tests examples -name '*.[ch]')

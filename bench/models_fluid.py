@@ -106,6 +106,22 @@ def ctr_dnn(optimizer=None):
     return loss
 
 
+def ctr_dnn_light():
+    """Exchanges what ctr_dnn does (the same parameters, rows and gradients in size) and computes next to nothing."""
+    inputs = click_inputs()
+    table = fluid.ParamAttr(name="table", initializer=fluid.initializer.Uniform())
+    sums = []
+    for slot in inputs[1:-1]:
+        rows = layers.embedding(input=slot, size=[works.ROWS, works.WIDTH], is_sparse=True, param_attr=table)
+        sums.append(layers.reduce_sum(rows))
+    widths = [works.SLOTS * works.WIDTH + works.DENSE] + 3 * [works.FC] + [2]
+    for shape in [*zip(widths, widths[1:]), *[(width,) for width in widths[1:]]]:
+        sums.append(layers.reduce_sum(layers.create_parameter(shape=list(shape), dtype="float32")))
+    loss = layers.scale(layers.sums(sums), scale=1e-6)
+    fluid.optimizer.SGD(learning_rate=0.01).minimize(loss)
+    return loss
+
+
 def ctr_dnn_lazy():
     return ctr_dnn(fluid.optimizer.Adam(learning_rate=0.001, lazy_mode=True))
 

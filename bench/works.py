@@ -91,6 +91,7 @@ WORKS = OrderedDict(
         ("word2vec", Work("word2vec N-gram, dense", 100, 64, words, WORD_FLOPS)),
         # Enough batches that their rows do not all stay in the cache: 32 x 26,000 rows of 40 bytes.
         ("ctr_dnn", Work("CTR-DNN, sparse", 1000, 32, clicks, CLICK_FLOPS)),
+        ("ctr_dnn_light", Work("CTR-DNN, its exchange alone", 1000, 8, clicks)),
         ("ctr_dnn_lazy", Work("CTR-DNN, sparse, lazy Adam", 1000, 32, clicks, CLICK_FLOPS)),
         ("ctr_dnn_adam", Work("CTR-DNN, sparse, Adam", 1000, 32, clicks, CLICK_FLOPS)),
         ("skip_gram", Work("skip-gram, nce, sparse", 100, 64, pairs)),

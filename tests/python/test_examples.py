@@ -1,5 +1,6 @@
 """The examples run as they are, and what they train gets better."""
 
+import importlib
 import json
 import os
 import pty
@@ -224,6 +225,19 @@ def test_bench_runs(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "| fit_a_line, one run, batch 20 | 1" in done.stdout
     assert '"steps_per_s"' in figures.read_text()
+
+
+def test_bench_of_nodes_counts(monkeypatch):
+    """A job of light workers is measured, and the formula finds the costs that made its jobs."""
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    nodes = importlib.import_module("nodes")
+    seen = nodes.measure(workers=2, servers=1, steps=3)
+    assert 26000 * 40 < seen["bytes_in"] < 26000 * 60 + 4e6  # rows of 10 numbers and their ids, and the dense parameters
+    assert 26000 * 40 < seen["bytes_out"] < 26000 * 50 + 4e6
+    assert 0 < seen["server"] < 1 and 0 <= seen["worker"] < 5
+    made = [0.002, 3e-5, 0.001]
+    rows = [nodes.server_row(*pair) for pair in nodes.FITTED]
+    np.testing.assert_allclose(nodes.fit(rows, [float(np.dot(row, made)) for row in rows]), made, rtol=1e-6)
 
 
 def test_bench_of_curves_runs(tmp_path):
