@@ -49,7 +49,7 @@ int pd_meta_fits(const struct pd_meta *meta)
 {
     size_t bytes = pd_dtype_size(meta->dtype);
     for (int i = 0; i < meta->rank; i++)
-        if (meta->dim[i] >= 0 &&
+        if (meta->dim[i] > 0 &&
             (__builtin_mul_overflow(bytes, (size_t)meta->dim[i], &bytes) || bytes > SIZE_MAX / 4))
             return 0;
     return 1;

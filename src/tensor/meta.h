@@ -39,7 +39,8 @@ const char *pd_kind_name(enum pd_kind kind);
 
 /* Product of the dimensions; -1 when one of them is not known. */
 int64_t pd_meta_numel(const struct pd_meta *meta);
-/* Can memory hold it? What is not known counts as 1. */
+/* Can memory hold it? What is not known counts as 1, and so does 0: products of some of the dimensions fit
+ * too. */
 int pd_meta_fits(const struct pd_meta *meta);
 /* Product of dimensions [from, to); -1 when one is not known. */
 int64_t pd_meta_span(const struct pd_meta *meta, int from, int to);

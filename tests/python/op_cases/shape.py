@@ -232,6 +232,8 @@ up = rand(2, 9, 2, 3)
 add(case("pixel_shuffle", {"X": up},
          {"Out": up.reshape(2, 1, 3, 3, 2, 3).transpose(0, 1, 4, 2, 5, 3).reshape(2, 1, 6, 9)}, ["X"], attrs={"upscale_factor": 3}))
 add(case("pixel_shuffle", {"X": up}, {}, attrs={"upscale_factor": 2}, raises="multiple of upscale_factor"))
+add(case("pixel_shuffle", {"X": np.zeros((2, 0, 2, 3))}, {}, attrs={"upscale_factor": 2**31 - 1},
+         raises="more than any memory holds"))
 add(case("shuffle_channel", {"X": img}, {"Out": img.reshape(2, 2, 4, 24).transpose(0, 2, 1, 3).reshape(img.shape)}, ["X"],
          attrs={"group": 2}))
 for axis in ([0], [1, -1], [0, 1, 2, 3]):
