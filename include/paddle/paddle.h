@@ -44,6 +44,8 @@ PD_API pd_status pd_flag_check(void);
 PD_API pd_status pd_flag_set(const char *name, const char *value);
 PD_API pd_status pd_flag_get(const char *name, const char **value);
 PD_API const char *pd_flag_name(int index); /* NULL after the last */
+/* CRC-32C, the checksum that the files of servers have. `crc` is 0 at the start, else the result so far. */
+PD_API uint32_t pd_checksum(uint32_t crc, const void *bytes, size_t n);
 /* Messages beside errors go to the sink set with pd_log_set: see paddle/log.h. */
 
 /* Text or bytes handed to the caller; free with pd_bytes_free. `at` ends with a zero byte. */

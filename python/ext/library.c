@@ -84,6 +84,17 @@ static PyObject *ps_status(PyObject *module, PyObject *endpoint)
     return shown;
 }
 
+static PyObject *checksum(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Py_buffer view;
+    unsigned crc;
+    if (!PyArg_ParseTuple(args, "Iy*:checksum", &crc, &view)) return NULL;
+    Py_BEGIN_ALLOW_THREADS crc = pd_checksum(crc, view.buf, (size_t)view.len);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
+    return PyLong_FromUnsignedLong(crc);
+}
+
 static PyObject *flag_names(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -305,6 +316,8 @@ PyMethodDef core_library_methods[] = {
     {"flag_set", flag_set, METH_VARARGS, "Sets a run-time flag; both arguments are str."},
     {"flag_get", flag_get, METH_O, "The value of a run-time flag, as str."},
     {"ps_status", ps_status, METH_O, "What the server at an endpoint tells of itself, as JSON."},
+    {"checksum", checksum, METH_VARARGS,
+     "CRC-32C of bytes: (0, bytes), or what those before them gave and bytes."},
     {"flag_names", flag_names, METH_NOARGS, "All run-time flags."},
     {"leave_job", leave_job, METH_VARARGS,
      "Tells the servers of the job that this trainer is done, or failed and why. At the end of a process a "

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "base/crc32c.h"
 #include "base/flags.h"
 #include "base/parallel.h"
 #include "exec/profile.h"
@@ -68,6 +69,11 @@ pd_status pd_flag_get(const char *name, const char **value)
 const char *pd_flag_name(int index)
 {
     return index >= 0 ? pd_flag_name_of((enum pd_flag)index) : NULL;
+}
+
+uint32_t pd_checksum(uint32_t crc, const void *bytes, size_t n)
+{
+    return pd_crc32c(crc, bytes, n);
 }
 
 void pd_bytes_free(pd_bytes *bytes)

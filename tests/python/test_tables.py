@@ -166,9 +166,45 @@ def test_inspect_counts_right(tmp_path):
     np.testing.assert_allclose([found[key] for key in ("mean", "std", "min", "max", "norm_mean", "norm_min", "norm_max")],
                                [values.mean(), values.std(), values.min(), values.max(), norms.mean(), norms.min(), norms.max()],
                                rtol=1e-4, atol=1e-6)
+    far = values.astype(np.float64) + 1e6  # numbers that are close to one another and far from 0
+    np.savez(tmp_path / "t.npz", keys=np.arange(1000), values=far)
+    about, = json.loads(paddle("inspect", tmp_path / "t.npz", "--json"))
+    np.testing.assert_allclose(about["columns"]["values"]["std"], far.std(), rtol=1e-9)
+    np.savez(tmp_path / "t.npz", keys=np.arange(3000), values=np.full((3000, 700), 0.1))  # several blocks of one number
+    assert json.loads(paddle("inspect", tmp_path / "t.npz", "--json"))[0]["columns"]["values"]["std"] < 1e-16
     values[7, 2] = np.nan
     np.savez(tmp_path / "t.npz", keys=np.arange(1000), values=values)
     assert "1 numbers that are not finite" in paddle("inspect", tmp_path / "t.npz")
+
+
+@pytest.mark.parametrize("dtype, becomes", [("<f2", "<f4"), (">f2", "<f4"), (">f4", "<f4"), (">f8", "<f8")])
+@pytest.mark.parametrize("format", ["npz", "numpy"])
+def test_other_element_types(tmp_path, dtype, becomes, format):
+    """The same numbers, as a table has them."""
+    arrays = {"keys": np.array([3, 2**40], ">i8"), "values": np.array([[1, 2.5], [-0.1, 1e4]], dtype)}
+    path = tmp_path / "t.npz"
+    if format == "npz":
+        np.savez(path, **arrays)
+    else:
+        path = tmp_path / "t"
+        path.mkdir()
+        for name, each in arrays.items():
+            np.save(path / f"{name}.npy", each)
+    assert f"({np.dtype(becomes).name})" in paddle("inspect", path)
+    paddle("export", path, "--output", tmp_path / "out.npz")
+    found = np.load(tmp_path / "out.npz")
+    assert found["values"].dtype.str == becomes and found["keys"].dtype.str == "<i8"
+    np.testing.assert_array_equal(found["values"], arrays["values"].astype(becomes))
+    np.testing.assert_array_equal(found["keys"], arrays["keys"])
+    paddle("export", path, "--format", "parts", "--output", tmp_path / "model")
+    assert f"({np.dtype(becomes).name})" in paddle("inspect", tmp_path / "model")
+
+
+@pytest.mark.parametrize("dtype", ["i4", "f16", "c8", "U3"])
+def test_element_types_that_no_table_has(tmp_path, dtype):
+    np.savez(tmp_path / "t.npz", keys=np.arange(2), values=np.zeros((2, 2), dtype))
+    said = paddle("export", tmp_path / "t.npz", "--output", tmp_path / "out.npz", status=1)
+    assert f"is {np.dtype(dtype)}; the numbers of a table are float16" in said and "Traceback" not in said
 
 
 def test_merge(tmp_path):
@@ -255,11 +291,62 @@ def test_damaged_files(saved, tmp_path, capfd):
                        "emb_0": part}.items():
         for end in (0, 5, 11, 40, 150, len(data) - 30):
             (tmp_path / name).write_bytes(data[:end])
-            settings = dict.fromkeys(("table", "id"), "") | {"json": "0", "states": "1", "rows": "0"}
-            words = [f"{key}={value}" for key, value in settings.items()]
-            assert command.main([*words, "--", "inspect", str(tmp_path / name)]) == 1
-            said = "".join(capfd.readouterr())
-            assert str(tmp_path / name) in said and "Traceback" not in said, (name, end, said)
+            status, said = inspected(tmp_path / name, capfd)
+            assert status == 1 and str(tmp_path / name) in said and "Traceback" not in said, (name, end, said)
+
+
+def inspected(path: Path, capfd, work: str = "inspect", **others: str) -> tuple[int, str]:
+    """The status and what was said, without a process of its own."""
+    settings = dict.fromkeys(("table", "id", "name", "format", "on_duplicate"), "")
+    settings |= {"json": "0", "states": "1", "rows": "0", "overwrite": "1", "height": "0", "memory": "1000000"} | others
+    status = command.main([*(f"{key}={value}" for key, value in settings.items()), "--", work, str(path)])
+    return status, "".join(capfd.readouterr())
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    return data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :]
+
+
+@pytest.mark.parametrize("file, n", [("data", 80), ("manifest", 80)])
+def test_a_flipped_bit_of_a_snapshot(saved, tmp_path, capfd, file, n):
+    """Wherever it is, nothing is told or written, and the file and the bytes are named."""
+    shutil.copytree(saved[0] / "ps", tmp_path / "ps")
+    snapshot = max((tmp_path / "ps").glob("*/snapshot-*"))
+    assert inspected(tmp_path / "ps", capfd)[0] == 0
+    data = (snapshot / file).read_bytes()
+    rng = np.random.default_rng(11)
+    for bit in {0, len(data) * 8 - 1, *rng.integers(len(data) * 8, size=n).tolist()}:
+        (snapshot / file).write_bytes(flipped(data, bit))
+        status, said = inspected(tmp_path / "ps", capfd, "export", output=str(tmp_path / "t.npz"))
+        assert status == 1 and not (tmp_path / "t.npz").exists(), (bit, said)
+        assert f"'{snapshot / file}'" in said and f"move '{snapshot}' elsewhere" in said, (bit, said)
+        if file == "data":
+            first, end = map(int, re.search(r"at its bytes (\d+) to (\d+)", said).groups())
+            assert first <= bit // 8 < end
+    (snapshot / file).write_bytes(data[:-1])
+    assert inspected(tmp_path / "ps", capfd)[0] == 1
+    (snapshot / file).write_bytes(data)
+    assert inspected(tmp_path / "ps", capfd)[0] == 0
+
+
+def test_a_flipped_bit_of_an_npz_file(tmp_path, capfd):
+    """Either it is refused, or it says nothing of the rows."""
+    keys, values = np.arange(5, dtype="<i8"), np.linspace(0, 1, 10, dtype="<f4").reshape(5, 2)
+    np.savez(tmp_path / "t.npz", keys=keys, values=values, moment_0=values, table="emb", height=7)
+    data = (tmp_path / "t.npz").read_bytes()
+    refused = 0
+    for bit in np.random.default_rng(12).permutation(len(data) * 8)[:300].tolist():
+        (tmp_path / "t.npz").write_bytes(flipped(data, bit))
+        status, said = inspected(tmp_path / "t.npz", capfd, "export", output=str(tmp_path / "out.safetensors"))
+        refused += status
+        if status:
+            assert str(tmp_path / "t.npz") in said, (bit, said)
+            continue
+        about, found = read_safetensors(tmp_path / "out.safetensors")
+        assert about["table"] == "emb" and about["height"] == "7", bit
+        for name, want in {"keys": keys, "values": values, "moment_0": values}.items():
+            np.testing.assert_array_equal(found[name], want, str(bit))
+    assert refused > 150
 
 
 def safetensors(path: Path, head: dict, data: bytes) -> Path:
@@ -279,7 +366,7 @@ def test_files_from_elsewhere(tmp_path):
         ({"values": {"data_offsets": [16, 20]}}, "lies from 16 to 20"),
         ({"values": {"shape": [-1, -2]}}, "of shape [-1, -2]"),
         ({"keys": {"data_offsets": [-16, 0]}}, "lies from -16 to 0"),
-        ({"moment_0": {"dtype": "F16", "shape": [2, 1], "data_offsets": [24, 28]}}, "has the type F16"),
+        ({"moment_0": {"dtype": "BF16", "shape": [2, 1], "data_offsets": [24, 28]}}, "has the type BF16"),
         ({"moment_0": {"dtype": "F32", "shape": [2, 1], "data_offsets": [24, 32]}}, "is cut short"),
     ):
         head = {"keys": dict(keys), "values": dict(values)}

@@ -15,7 +15,8 @@ class _Sums:
     """The statistics of one column."""
 
     def __init__(self) -> None:
-        self.n, self.sum, self.squares, self.rows, self.norms, self.broken = 0, 0.0, 0.0, 0, 0.0, 0
+        self.n, self.rows, self.norms, self.broken = 0, 0, 0.0, 0
+        self.mean, self.spread = 0.0, 0.0  # spread: the sum of (x - mean)^2
         self.least, self.most = np.inf, -np.inf
         self.norm_least, self.norm_most = np.inf, -np.inf
 
@@ -30,9 +31,12 @@ class _Sums:
             x = x[finite.all(axis=1)]
             if not x.size:
                 return
+        mean, before = float(x.mean()), self.n
         self.n += x.size
-        self.sum += float(x.sum())
-        self.squares += float(np.square(x).sum())
+        # Those of two sets of numbers joined: nothing large is taken from something as large.
+        apart = mean - self.mean
+        self.spread += float(np.square(x - mean).sum()) + apart * apart * (before * (x.size / self.n))
+        self.mean += apart * (x.size / self.n)
         self.least, self.most = min(self.least, float(x.min())), max(self.most, float(x.max()))
         norms = np.sqrt(np.square(x).sum(axis=1))
         self.rows += len(norms)
@@ -43,8 +47,7 @@ class _Sums:
         """As a dict for JSON; without rows there are no numbers."""
         if not self.n:
             return {"not_finite": self.broken}
-        mean = self.sum / self.n
-        return {"mean": mean, "std": max(self.squares / self.n - mean * mean, 0.0) ** 0.5, "min": self.least, "max": self.most,
+        return {"mean": self.mean, "std": (self.spread / self.n) ** 0.5, "min": self.least, "max": self.most,
                 "norm_mean": self.norms / self.rows, "norm_min": self.norm_least, "norm_max": self.norm_most,
                 "not_finite": self.broken}
 

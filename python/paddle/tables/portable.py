@@ -7,6 +7,7 @@ import math
 import os
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -14,26 +15,33 @@ import numpy as np
 from paddle.tables.formats import KEYS, MARK
 from paddle.tables.rows import NO_HEIGHT, VALUES, Block, Piece, Table, TableError
 
-_SAFE = {"F32": "<f4", "F64": "<f8", "I64": "<i8"}
+_SAFE = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I64": "<i8"}
+# What a table has of the element types that files from elsewhere have: the same numbers, in the order of bytes of this machine.
+_TAKEN = {"f2": "<f4", "f4": "<f4", "f8": "<f8", "i8": "<i8"}
 _HEAD_MOST = 100_000_000  # bytes, as readers of the format have it
+
+
+def _taken(dtype: np.dtype) -> np.dtype:
+    return np.dtype(_TAKEN.get(dtype.str[1:], dtype))
 
 
 class _Array:
     """An array somewhere in a file."""
 
     def __init__(self, path: str, at: int, dtype: np.dtype, shape: tuple[int, ...]):
-        self.path, self.at, self.dtype, self.shape = path, at, dtype, shape
+        self.path, self.at, self.shape = path, at, shape
+        self._stored, self.dtype = dtype, _taken(dtype)
         self.width = int(np.prod(shape[1:], dtype=object))
         if at + shape[0] * self.width * dtype.itemsize > os.path.getsize(path):
             raise TableError(f"{path!r} is cut short: an array of shape {shape} does not fit into it.")
 
     def read(self, first: int, n: int) -> np.ndarray:
         with open(self.path, "rb") as file:
-            file.seek(self.at + first * self.width * self.dtype.itemsize)
-            found = np.fromfile(file, self.dtype, n * self.width)
+            file.seek(self.at + first * self.width * self._stored.itemsize)
+            found = np.fromfile(file, self._stored, n * self.width)
         if len(found) < n * self.width:
             raise TableError(f"{self.path!r} got shorter while it was read.")
-        return found.reshape(n, *self.shape[1:])
+        return found.reshape(n, *self.shape[1:]).astype(self.dtype, copy=False)
 
 
 class _Arrays(Piece):
@@ -58,8 +66,10 @@ def _table(path: str, arrays: dict[str, _Array], name: str, height: int) -> Tabl
     columns = (VALUES, *(each for each in arrays if each not in (KEYS, VALUES)))
     for column in columns:
         found = arrays[column]
-        if found.shape != (keys.shape[0], values.width) or len(values.shape) != 2 or found.dtype != values.dtype \
-                or found.dtype.kind != "f":
+        if found.dtype.str not in ("<f4", "<f8"):
+            raise TableError(f"the array {column!r} in {path!r} is {found.dtype}; the numbers of a table are float16 (which become "
+                             "float32), float32 or float64.")
+        if found.shape != (keys.shape[0], values.width) or len(values.shape) != 2 or found.dtype != values.dtype:
             raise TableError(f"the array {column!r} in {path!r} is {found.dtype} of shape {found.shape}, which does not go with "
                              f"{keys.shape[0]} keys and values of shape {values.shape} ({values.dtype}).")
     piece = _Arrays(path, keys, [arrays[column] for column in columns])
@@ -118,7 +128,10 @@ def _npy(path: str, file, at: int) -> _Array | np.ndarray:
 
 def _known(path: str, found: dict) -> Table:
     arrays = {name: each for name, each in found.items() if isinstance(each, _Array)}
-    return _table(path, arrays, str(found.get("table", _stem(path))), int(found.get("height", NO_HEIGHT)))
+    height = found.get("height", NO_HEIGHT)
+    if not isinstance(height, (int, np.integer)):
+        raise TableError(f"the height in {path!r} is no whole number; ids are below it.")
+    return _table(path, arrays, str(found.get("table", _stem(path))), int(height))
 
 
 def _npz(path: str) -> Table:
@@ -134,7 +147,7 @@ def _npz(path: str) -> Table:
                 name, extra = struct.unpack("<HH", file.read(4))
                 file.seek(name + extra, os.SEEK_CUR)
                 found[info.filename.removesuffix(".npy")] = _npy(path, file, file.tell())
-    except (zipfile.BadZipFile, struct.error, ValueError) as why:
+    except (zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, EOFError, ValueError) as why:
         raise TableError(f"{path!r} is not an npz file, or is damaged: {why}.") from None
     return _known(path, found)
 
@@ -186,7 +199,9 @@ def _text(path: str) -> Table:
         first = file.readline(_HEAD_MOST)
     try:
         about = json.loads(first.removeprefix(f"# {MARK} "))
-        columns, dtype = tuple(about["columns"]), np.dtype(about["dtype"]).newbyteorder("<")
+        columns, dtype = tuple(about["columns"]), _taken(np.dtype(about["dtype"]).newbyteorder("<"))
+        if dtype.str not in ("<f4", "<f8"):
+            raise ValueError(f"its numbers would be {about['dtype']}; those of a table are float32 or float64")
         piece = _Lines(path, len(columns), int(about["width"]), dtype)
         return Table(about["table"], columns, int(about["width"]), dtype, int(about["height"]), (piece,), path)
     except (ValueError, KeyError, TypeError) as why:

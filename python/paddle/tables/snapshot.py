@@ -1,4 +1,7 @@
-"""Tables in the snapshots that servers keep below FLAGS_ps_dir (docs/SERVER_FILES.md): the memory of their rows as it was."""
+"""Tables in the snapshots that servers keep below FLAGS_ps_dir (docs/SERVER_FILES.md): the memory of their rows as it was.
+
+Checksums are compared before anything is believed: of each manifest when it is read, of the data of each snapshot that is chosen.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from paddle import _core
 from paddle.tables.model import in_order
 from paddle.tables.rows import NO_HEIGHT, VALUES, Block, Piece, Table, TableError
 
@@ -18,12 +22,16 @@ _SNAPSHOT = re.compile(r"snapshot-(\d{20})")
 _HEAD = struct.Struct("<QQII")  # clock, seed, columns, width
 _ROW = 16  # bytes before the numbers of a row: id, how often and when it was touched
 _FREE = 0xFFFFFFFF  # as the count of a row: there is none
+_END = re.compile(rb"end bytes=(\d+) crc32c=([0-9a-f]{8})\n")
+_PIECE = 1 << 20  # bytes that are checked at once
 
 
 class _Var(NamedTuple):
     dtype: str
     dims: tuple[int, ...]
     offset: int
+    bytes: int
+    crc: int
 
 
 class _Snapshot(NamedTuple):
@@ -33,6 +41,7 @@ class _Snapshot(NamedTuple):
     servers: tuple[str, ...]
     is_async: bool
     vars: dict[str, _Var]
+    size: int  # of its data
 
 
 class _Chunks(Piece):
@@ -81,6 +90,8 @@ def tables_in(folder: str) -> list[Table]:
     if not read:
         raise TableError(f"there is no snapshot in {folder!r}.")
     chosen, notes = _choose(folder, read)
+    for each in chosen:
+        _check_data(each)
     names = sorted({name.partition("\t")[0] for each in chosen for name in each.vars if "\t" in name})
     return [_table(name, chosen, folder, notes) for name in names]
 
@@ -109,10 +120,17 @@ def _read(path: str) -> _Snapshot:
     place = os.path.join(path, "manifest")
     found: dict[str, list[str]] = {}
     try:
-        with open(place, encoding="utf-8") as file:
-            lines = file.read().splitlines()
-        if not lines or lines[0] != "paddle-snapshot 1" or not lines[-1].startswith("end "):
+        with open(place, "rb") as file:
+            text = file.read()
+        end = _END.fullmatch(text, text.rfind(b"\n", 0, -1) + 1)
+        if not end or not text.startswith(b"paddle-snapshot "):
             raise ValueError("its first or its last line is not that of a snapshot")
+        at = end.start(2)
+        if (crc := _core.checksum(0, text[:at])) != int(end[2], 16):
+            raise ValueError(f"the checksum of its bytes 0 to {at} is {crc:08x}, and {end[2].decode()} stands behind them")
+        lines = text.decode().splitlines()
+        if lines[0] != "paddle-snapshot 1":
+            raise ValueError(f"it is of another version: {lines[0]!r}")
         for line in lines[1:]:
             kind, _, rest = line.partition(" ")
             found.setdefault(kind, []).append(rest)
@@ -120,11 +138,41 @@ def _read(path: str) -> _Snapshot:
         for line in found.get("var", ()):
             words = dict(word.split("=", 1) for word in line.split(" "))
             dims = () if words["dims"] == "scalar" else tuple(map(int, words["dims"].split("x")))
-            vars[unquote(words["name"])] = _Var(words["dtype"], dims, int(words["offset"]))
+            vars[unquote(words["name"])] = _Var(words["dtype"], dims, int(words["offset"]), int(words["bytes"]),
+                                                int(words["crc32c"], 16))
         return _Snapshot(path, int(found["step"][0]), found["endpoint"][0], tuple(found["server"]), "mode async" in
-                         [f"{note.partition('=')[0]} {note.partition('=')[2]}" for note in found.get("note", ())], vars)
+                         [f"{note.partition('=')[0]} {note.partition('=')[2]}" for note in found.get("note", ())],
+                         vars, int(end[1]))
     except (OSError, ValueError, KeyError, IndexError) as why:
-        raise TableError(f"the snapshot {path!r} cannot be read: {why}. pd_snapshot_check tells more of a damaged one.") from None
+        raise TableError(f"{place!r} cannot be read: {why}. {_remedy(path)}") from None
+
+
+def _remedy(path: str) -> str:
+    return f"Bring the file back from a copy, or move {path!r} elsewhere: what is left is read then, as of an earlier step."
+
+
+def _check_data(snapshot: _Snapshot) -> None:
+    """Every byte of it: those of variables by their checksums, those between them are zero."""
+    place = os.path.join(snapshot.path, "data")
+
+    def damaged(first: int, end: int, why: str) -> TableError:
+        return TableError(f"{place!r} is damaged at its bytes {first} to {end}: {why}. {_remedy(snapshot.path)}")
+
+    with open(place, "rb") as file:
+        size, at = file.seek(0, os.SEEK_END), 0
+        if size != snapshot.size:
+            why = f"it has {size} bytes, the manifest says {snapshot.size}"
+            raise damaged(min(size, snapshot.size), max(size, snapshot.size), why)
+        file.seek(0)
+        for name, var in sorted(snapshot.vars.items(), key=lambda each: each[1].offset):
+            gap = file.read(min(max(var.offset - at, 0), size))
+            if any(gap):
+                raise damaged(at, var.offset, "they lie between variables, and are not zero")
+            at, crc = var.offset + var.bytes, 0
+            for left in range(var.bytes, 0, -_PIECE):
+                crc = _core.checksum(crc, file.read(min(left, _PIECE)))
+            if crc != var.crc:
+                raise damaged(var.offset, at, f"the checksum of {name!r} is {crc:08x}, the manifest says {var.crc:08x}")
 
 
 def _table(name: str, snapshots: list[_Snapshot], where: str, notes: tuple[str, ...]) -> Table:
