@@ -45,6 +45,16 @@ static const char *word(const char *at, char to[32])
     return to;
 }
 
+/* Nothing but a sign and digits. */
+static int is_whole(const char *at)
+{
+    at += *at == '-' || *at == '+';
+    if (is_over(*at)) return 0;
+    while (*at >= '0' && *at <= '9')
+        at++;
+    return is_over(*at);
+}
+
 /* Says what was found in the place of what a slot needs. Returns 0. */
 static int complain(const struct line *l, const struct pd_slot *slot, const char *what)
 {
@@ -92,7 +102,9 @@ static int read_whole(struct line *l, const struct pd_slot *slot, uint32_t count
         uint64_t value;
         skip_spaces(l);
         const char *next = pd_number_u64(l->at, &value);
-        if (!next || !is_over(*next)) return complain(l, slot, "a whole number");
+        if (!next || !is_over(*next))
+            return complain(l, slot,
+                            is_whole(l->at) ? "a whole number of at most 64 bits" : "a whole number");
         l->at = next;
         memcpy(to, &value, 8);
         to += 8 * (!drops || value != 0);

@@ -33,7 +33,10 @@ const char *pd_number_u64_any(const char *text, uint64_t *out)
     int n, is_negative = *text == '-';
     text += is_negative || *text == '+';
     if (!digits(&text, out, &n) || n == 0) return NULL;
-    if (is_negative) *out = 0 - *out;
+    if (is_negative) {
+        if (*out > (uint64_t)1 << 63) return NULL;
+        *out = 0 - *out;
+    }
     return text;
 }
 

@@ -37,7 +37,8 @@ static inline int pd_number_digits8(const char *text, uint64_t *out)
 const char *pd_number_u64_any(const char *text, uint64_t *out);
 const char *pd_number_float_any(const char *text, float *out);
 
-/* [0, 2^64), or a '-' and the number whose negative is meant, modulo 2^64, as C reads it. */
+/* [0, 2^64), or a '-' and [0, 2^63] for its negative: ids have 64 bits, and who writes them may take them for
+ * signed or not. What these bits do not hold is no number: it would be another id. */
 static inline const char *pd_number_u64(const char *text, uint64_t *out)
 {
     int n = pd_number_digits8(text, out);
