@@ -14,14 +14,17 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 
 enum {
     SAID = 2000,
     PIPE_BYTES = 1 << 20,
     LOOK_MS = 100,
-    FD_LEAST = 10, /* of what the shell gets: above the numbers that they get there */
-    UNKNOWN = -1,  /* how it ended */
+    LEFT_MS = 1000, /* how long what a command has left running may be silent */
+    FD_LEAST = 10,  /* of what the shell gets: above the numbers that they get there */
+    UNKNOWN = -1,   /* how it ended */
 };
 
 extern char **environ;
@@ -29,11 +32,20 @@ extern char **environ;
 /* What the first shell does. It has the status pipe as 3, and as 4 a socket that says nothing and is at its
  * end when the group is to end, or when this process is gone. A watcher looks at that while the command runs,
  * and the shell itself afterwards: so the group keeps its number until it is told, and the watcher has a
- * parent that waits for it. What shells say of killed processes is not the command's. */
+ * parent that waits for it; nobody may be there to hear the status. What shells say of killed processes is
+ * not the command's. Of a pipeline whose end has enough (`zcat | head`), those before it end by SIGPIPE: that
+ * is no failure. */
 static const char script[] = "(read -r x; kill -9 0) <&4 >/dev/null 2>&1 3>&- 4<&- &\n"
                              "exec 5>&2 2>/dev/null\n"
-                             "sh -c \"$1\" 2>&5 3>&- 4<&- 5>&-\n"
-                             "x=$?\n"
+                             "if command -v bash >&2; then\n"
+                             "  bash -o pipefail -c \"$1\" 2>&5 3>&- 4<&- 5>&-\n"
+                             "  x=$?\n"
+                             "  case \"$x $1\" in '141 '*'|'*) x=0 ;; esac\n"
+                             "else\n"
+                             "  sh -c \"$1\" 2>&5 3>&- 4<&- 5>&-\n"
+                             "  x=$?\n"
+                             "fi\n"
+                             "trap '' PIPE\n"
                              "kill -9 $!\n"
                              "wait $!\n"
                              "echo $x >&3\n"
@@ -51,6 +63,7 @@ struct pd_command {
     size_t n_ended;
     char said[SAID + 1]; /* the end of what the command said */
     size_t n_said;
+    int64_t heard_ns; /* when it ended, or output came last */
 };
 
 static void close_fd(int *fd)
@@ -168,6 +181,7 @@ static void hear_status(struct pd_command *c)
         close_fd(&c->status);
     else
         c->n_ended += (size_t)n;
+    c->heard_ns = pd_clock_ns();
 }
 
 /* The status of a shell; 128 and more are signals. */
@@ -200,6 +214,17 @@ static pd_status judge(struct pd_command *c)
                    c->n_said ? "; it said: " : ", without a word on its standard error", c->said);
 }
 
+/* It has ended well, and something that it has left holds its output and says nothing: is that over? */
+static int is_silent(const struct pd_command *c)
+{
+    if (c->status >= 0 || pd_clock_ns() - c->heard_ns < (int64_t)LEFT_MS * 1000000) return 0;
+    pd_log(PD_LOG_WARNING,
+           "the pipe command '%s' is over for '%s', and something that it has left running holds its output: "
+           "that is ended. Have the command wait for it, or give it another output (>/dev/null)",
+           c->text, c->path);
+    return 1;
+}
+
 pd_status pd_command_read(struct pd_command *command, char *to, size_t room, size_t *n)
 {
     struct pd_command *c = command;
@@ -214,12 +239,14 @@ pd_status pd_command_read(struct pd_command *command, char *to, size_t room, siz
         }
         if (all[1].revents) hear(c);
         if (all[2].revents) hear_status(c);
+        if (!all[0].revents && is_silent(c)) close_fd(&c->out);
         if (!all[0].revents) continue;
         ssize_t got = read(c->out, to, room);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
             return pd_fail(PD_IO, "cannot read from the pipe command '%s': %s", c->text, strerror(errno));
         if (got > 0) {
+            c->heard_ns = pd_clock_ns();
             *n = (size_t)got;
             return PD_OK;
         }

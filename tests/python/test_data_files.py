@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -388,6 +389,39 @@ def test_a_pipe_command(tmp_path):
         net.exe.train_from_dataset(dataset=dataset)
 
 
+@pytest.mark.parametrize("command, status", [("cat; echo no such luck >&2; exit 7", 7),
+                                             ("(head -n 5; echo no such luck >&2; exit 7) | cat", 7),
+                                             ("(cat; echo no such luck >&2; exit 7) | cat | cat", 7)])
+def test_any_part_of_a_pipe_command_may_fail(tmp_path, command, status):
+    dataset = Net(tmp_path).dataset("InMemoryDataset")
+    dataset.set_pipe_command(command)
+    with pytest.raises(Exception, match=f"(?s)ended with status {status} while it read .*it said: no such luck"):
+        dataset.load_into_memory()
+
+
+def test_the_end_of_a_pipe_command_may_have_enough(tmp_path):
+    """What is before it ends by a signal then, and nothing failed."""
+    dataset = Net(tmp_path).dataset("InMemoryDataset")
+    dataset.set_pipe_command("(cat; yes) | cat | head -n 3")
+    dataset.load_into_memory()
+    assert dataset.get_memory_data_size() == 3
+
+
+def test_a_pipe_command_where_there_is_no_bash(tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    for name in ("sh", "cat", "head"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+    net = Net(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    dataset = net.dataset("InMemoryDataset")
+    dataset.set_pipe_command("head -n 9 | cat")
+    dataset.load_into_memory()
+    assert dataset.get_memory_data_size() == 9
+    dataset.set_pipe_command("echo \"$BASH_VERSION no such luck\" >&2; exit 7")
+    with fails_with("(?s)ended with status 7 while it read .*it said:  no such luck"):
+        dataset.load_into_memory()
+
+
 def test_lines_that_cannot_be_read(tmp_path, capfd):
     net = Net(tmp_path)
     with open(net.paths[0], "a") as file:
@@ -403,6 +437,28 @@ def test_lines_that_cannot_be_read(tmp_path, capfd):
     open(net.paths[0], "w").close()
     with pytest.raises(Exception, match="has no sample"):
         net.exe.train_from_dataset(dataset=net.dataset())
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_ids_of_64_bits(tmp_path, capfd, in_memory):
+    """One up to 2^64 - 1 keeps its bits, as 1.8.5 reads it; what 64 bits do not hold is no id."""
+    ids = fluid.data("ids", [None, 1], dtype="int64", lod_level=1)
+    whole = [0, 2**63 - 1, 2**63, 2**64 - 1, -1, -(2**63)]
+    past = [2**64, 10**30, -(2**63) - 1, -(2**64) + 1]
+    path = tmp_path / "part"
+    path.write_text("".join(f"1 {id}\n" for id in whole + past))
+    dataset = fluid.DatasetFactory().create_dataset("InMemoryDataset" if in_memory else "QueueDataset")
+    dataset.set_use_var([ids])
+    dataset.set_filelist([str(path)])
+    dataset.set_batch_size(len(whole))
+    if in_memory:
+        dataset.load_into_memory()
+    fluid.Executor().infer_from_dataset(fluid.default_main_program(), dataset, fetch_list=[ids], print_period=1)
+    out, err = capfd.readouterr()
+    found = [int(word) for word in out.replace("[", " ").replace("]", " ").replace(":", " ").split() if word.lstrip("-").isdigit()]
+    assert found[-len(whole):] == [0, 2**63 - 1, -(2**63), -1, -1, -(2**63)], out
+    for number, id in enumerate(past, len(whole) + 1):
+        assert f"part:{number}: this line is left out: found '{str(id)[:24]}' where a whole number of at most 64 bits" in err
 
 
 def fails_with(text):

@@ -111,6 +111,27 @@ def test_what_a_command_leaves_behind_is_ended_and_not_waited_for(tmp_path, outp
     wait_until_gone(group)
 
 
+@pytest.mark.parametrize("command", ["cat; sleep 1000 &", "cat; (sleep 1000 | sleep 1000 &)"])
+def test_what_is_left_behind_may_hold_the_output(tmp_path, capfd, command):
+    """All that was written is read, and the rest of the group is ended with a word."""
+    net, mark = Net(tmp_path), tmp_path / "begun"
+    dataset = net.dataset("InMemoryDataset")
+    dataset.set_pipe_command(f"{marks(mark)}; {command}")
+    began = time.monotonic()
+    dataset.load_into_memory()
+    assert time.monotonic() - began < 500 and dataset.get_memory_data_size() == ROWS
+    wait_until(lambda: not is_there(int(mark.read_text())))
+    assert "something that it has left running holds its output: that is ended" in capfd.readouterr().err
+
+
+def test_what_is_left_behind_and_writes_is_read_to_its_end(tmp_path, capfd):
+    net = Net(tmp_path)
+    dataset = net.dataset("InMemoryDataset")
+    dataset.set_pipe_command("x=$(cat); (for i in 1 2 3; do sleep 0.3; echo \"$x\"; done) &")
+    dataset.load_into_memory()
+    assert dataset.get_memory_data_size() == 3 * ROWS and "left running" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["cat", "cat | cat"])
 @pytest.mark.parametrize("has_writer", [False, True])
 @pytest.mark.parametrize("in_memory", [False, True])
