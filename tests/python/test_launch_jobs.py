@@ -1,5 +1,6 @@
 """Real jobs that launchers start: scripts of Fleet and of the DistributeTranspiler, servers and workers that are killed."""
 
+import json
 import os
 import re
 import signal
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cluster import until
-from launcher import STUB, Launcher, is_alive, own_servers
+from launcher import PADDLE, STUB, Launcher, is_alive, own_servers
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = STUB.with_name("launched_job.py")
@@ -139,6 +140,47 @@ def test_a_job_that_was_ended_goes_on(tmp_path, undisturbed):
         assert job.end(120) == 0, job.said()
         assert "begins behind step 15" in (tmp_path / "logs" / "workerlog.0").read_text()
     np.testing.assert_array_equal(np.load(tmp_path / "found.npy"), undisturbed)
+
+
+INSIDE = '''
+import json, os, subprocess, sys
+from pathlib import Path
+depth, folder = sys.argv[1], Path(sys.argv[2])
+(folder / f"{depth}-{os.environ['TRAINING_ROLE']}.json").write_text(json.dumps(dict(os.environ)))
+if depth == "outer" and os.environ["TRAINING_ROLE"] == "TRAINER":
+    os.environ.update(json.loads(sys.argv[3]))
+    line = [sys.argv[4], "launch", "local", "--server_num=1", "--worker_num=1", "--log_dir=inner", *sys.argv[5:], __file__, "inner",
+            str(folder)]
+    sys.exit(subprocess.run(line).returncode)
+'''
+
+
+@pytest.mark.parametrize("own, options, keeps", [
+    ({}, [], {}),
+    ({"FLAGS_ps_dir": "of the script"}, ["--env=FLAGS_ps_job=inner"], {"FLAGS_ps_dir": "of the script", "FLAGS_ps_job": "inner"}),
+    ({}, ["--restart=workers"], {"FLAGS_ps_on_trainer_loss": "wait"}),
+    ({"PADDLE_PS_SECRET_FILE": "/dev/null"}, [], {"PADDLE_PS_SECRET_FILE": "/dev/null"}),
+])
+def test_a_job_inside_a_job(tmp_path, own, options, keeps):
+    """It has nothing that is of the one around it: no secret, no folder, no way to go on. What the script sets itself counts."""
+    (tmp_path / "inside.py").write_text(INSIDE)
+    env = {"FLAGS_ps_dir": str(tmp_path / "state"), "FLAGS_rpc_deadline": "90000"}
+    words = ["outer", str(tmp_path), json.dumps(own), str(PADDLE), *options]
+    with Launcher(tmp_path, own_servers(1), "--worker_num=1", "--keep_going", "--env=FLAGS_ps_job=outer", "--env=KEPT=yes",
+                  script=tmp_path / "inside.py", words=words, env=env) as job:
+        assert job.end(60) == 0, job.said()
+    found = {depth: [json.loads((tmp_path / f"{depth}-{role}.json").read_text()) for role in ("PSERVER", "TRAINER")]
+             for depth in ("outer", "inner")}
+    of_outer = {"FLAGS_ps_dir": str(tmp_path / "state"), "FLAGS_ps_job": "outer", "FLAGS_ps_on_trainer_loss": "shrink"}
+    for outer, inner in zip(found["outer"], found["inner"]):
+        assert {name: outer[name] for name in of_outer} == of_outer
+        assert inner["KEPT"] == "yes" and inner["FLAGS_rpc_deadline"] == "90000"
+        assert {name: inner[name] for name in of_outer if name in inner} == {
+            name: value for name, value in keeps.items() if name in of_outer}
+        assert inner["PADDLE_PS_SECRET_FILE"] != outer["PADDLE_PS_SECRET_FILE"] and inner["PSERVERS"] != outer["PSERVERS"]
+        assert inner["PADDLE_PS_SECRET_FILE"] == keeps.get("PADDLE_PS_SECRET_FILE", inner["PADDLE_PS_SECRET_FILE"])
+    said = (tmp_path / "logs" / "workerlog.0").read_text()
+    assert ("does not take over" in said) and ("FLAGS_ps_dir" not in own or "over FLAGS_ps_dir" not in said)
 
 
 def test_ctrl_c_in_a_real_job(tmp_path):

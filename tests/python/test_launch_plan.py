@@ -63,7 +63,8 @@ def test_a_dry_run_prints_what_runs(tmp_path, more):
             assert facts["env"]["KEPT"] == "yes" and not any("proxy" in key.lower() for key in facts["env"])
             assert "PADDLE_TRAINER_IPS" not in facts["env"]
             del facts["pid"], facts["cwd"]
-            for key in ("PADDLE_PS_SECRET_FILE", "PWD", "OLDPWD", "_", "SHLVL"):  # new in each run; the shell's
+            # new in each run; the shell's
+            for key in ("PADDLE_PS_SECRET_FILE", "PADDLE_OUTER_SECRET_FILE", "PWD", "OLDPWD", "_", "SHLVL"):
                 facts["env"].pop(key, None)
         assert one == other
         if more:

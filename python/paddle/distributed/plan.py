@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from paddle.distributed.hosts import Endpoint
@@ -17,8 +18,24 @@ _IDENTITY = frozenset("""
     PADDLE_PSERVERS_IP_PORT_LIST PADDLE_TRAINERS_NUM TRAINING_ROLE PADDLE_TRAINER_ID POD_IP PADDLE_PORT PADDLE_TRAINER_ENDPOINTS
     PADDLE_PSERVER_ID PSERVERS SERVER_ENDPOINT PADDLE_TRAINERS PADDLE_TRAINING_ROLE PADDLE_PSERVER_IPS PADDLE_PSERVER_PORT
     PADDLE_PSERVERS PADDLE_CURRENT_IP PADDLE_TRAINER_IPS PADDLE_CURRENT_ENDPOINT TRAINERS PADDLE_INIT_PSERVERS PADDLE_INIT_PORT
-    PADDLE_INIT_TRAINER_ID PADDLE_PROGRESS_FILE
+    PADDLE_INIT_TRAINER_ID PADDLE_PROGRESS_FILE PADDLE_OUTER_FLAGS PADDLE_OUTER_SECRET_FILE
     """.split())
+
+# A script may start a job inside a job. What is said here of one job is not of the other: where it keeps things, how it goes on.
+_OF_ONE_JOB = ("FLAGS_ps_accept_anew", "FLAGS_ps_accept_rollback", "FLAGS_ps_dir", "FLAGS_ps_fresh", "FLAGS_ps_http",
+               "FLAGS_ps_job", "FLAGS_ps_on_trainer_loss")
+_SECRET = "PADDLE_PS_SECRET_FILE"
+_OUTER_FLAGS, _OUTER_SECRET = "PADDLE_OUTER_FLAGS", "PADDLE_OUTER_SECRET_FILE"  # which of them the job around had, and their values
+
+
+def of_outer_job(around: Mapping[str, str]) -> list[str]:
+    """Variables that are of the job of which this process is, where a script has not changed them since: its secret, its flags."""
+    try:
+        had = dict(json.loads(around.get(_OUTER_FLAGS, "{}")))
+    except (ValueError, TypeError):  # not of ours
+        had = {}
+    found = [name for name, value in had.items() if name in _OF_ONE_JOB and around.get(name) == value]
+    return found + [_SECRET] * (_SECRET in around and around.get(_OUTER_SECRET) == around[_SECRET])
 
 
 @dataclass(frozen=True)
@@ -79,7 +96,7 @@ def _common(job: Job) -> dict[str, str]:
     if job.threads is not None:
         given["OMP_NUM_THREADS"] = str(job.threads)
     if job.secret.file:
-        given["PADDLE_PS_SECRET_FILE"] = job.secret.file
+        given |= dict.fromkeys((_SECRET, _OUTER_SECRET), job.secret.file)
     return given
 
 
@@ -101,13 +118,18 @@ def _own(job: Job, role: Role, index: int) -> dict[str, str]:
     }
 
 
-def make(job: Job) -> list[Process]:
-    """All processes of the job, servers first; an engine for one machine takes those that are there."""
+def make(job: Job, inherited: Mapping[str, str] | None = None, outer: Sequence[str] = ()) -> list[Process]:
+    """All processes of the job, servers first; an engine for one machine takes those that are there. `inherited`: what they have
+    from around the launcher, `outer`: what they must not have of it, for it is of the job around (of_outer_job)."""
     common, found = _common(job), []
+    around = {**(inherited or {}), **job.environment}
+    flags = {name: around[name] for name in _OF_ONE_JOB if name in around}
+    if flags:
+        common[_OUTER_FLAGS] = json.dumps(flags)
     for role in job.roles:
         for index, endpoint in enumerate(role.endpoints):
             given = common | _own(job, role, index) | dict(job.environment)
-            taken = tuple(sorted(name for name in _IDENTITY.union(_PROXIES) if name not in given))
+            taken = tuple(sorted(name for name in _IDENTITY.union(_PROXIES, outer) if name not in given))
             log = f"{job.log_dir}/{log_name(role.name, index)}" if job.log_dir else ""
             found.append(Process(role.name, index, endpoint, role.command, given, taken, log, job.folder))
     return found

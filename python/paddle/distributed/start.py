@@ -67,13 +67,16 @@ def main(command: Command, words: Sequence[str]) -> int:
             if settings[f"{name}_num"] is None and not settings[f"{name}s"]:
                 settings[f"{name}_num"] = number
         held = ports.Held()
+        inherited, outer = dict(os.environ), plan.of_outer_job(os.environ)
+        for name in outer:
+            del os.environ[name]
         job, local = describe(settings, rest, held)
-        processes = [each for each in plan.make(job) if each.endpoint.host in local]
+        processes = [each for each in plan.make(job, os.environ, outer) if each.endpoint.host in local]
         if settings["dry_run"]:
-            print(plan.script(job, processes, os.environ), end="")
+            print(plan.script(job, processes, inherited), end="")
             return 0
         door = watch.Door(settings["http"]) if settings["http"] else None
-        _notes(settings, job, processes, door)
+        _notes(settings, job, processes, door, [name for name in outer if name.startswith("FLAGS_")])
         return run(job, processes, settings, command.words, door)
     except Usage as why:
         print(f"{command.name}: {why}", file=sys.stderr)
@@ -251,8 +254,9 @@ def _secret(around: dict[str, str], makes_one: bool) -> Secret:
 # ---- the run ----
 
 
-def _notes(settings: dict[str, Any], job: Job, processes: list[plan.Process], door: watch.Door | None) -> None:
-    """What is started, before it is."""
+def _notes(settings: dict[str, Any], job: Job, processes: list[plan.Process], door: watch.Door | None,
+           left: Sequence[str]) -> None:
+    """What is started, before it is. `left`: flags of a job around this one."""
     if door:
         say(f"watch the job at {door.url}")
         if not door.is_local:
@@ -264,6 +268,8 @@ def _notes(settings: dict[str, Any], job: Job, processes: list[plan.Process], do
     is_whole = len(processes) == job.size
     whole = "" if is_whole else f", of {len(job.servers.endpoints)} and {len(job.workers.endpoints)} in all,"
     say(f"{count(len(servers), 'server')}{where} and {count(len(processes) - len(servers), 'worker')}{whole} on this machine")
+    if left:
+        say(f"this job is inside another one, and does not take over {', '.join(left)}; set what it needs with --env")
     if job.threads is not None:
         shared = f"{len(processes)} processes" if len(processes) > 1 else "1 process"
         say(f"OMP_NUM_THREADS={job.threads}: {count(_cores(), 'core')} for {shared}; set it to choose yourself")
