@@ -59,6 +59,25 @@ def test_a_lost_folder_is_refused(tmp_path, mode, lost, log):
         assert "taken up at step 4" in run(job, *mode, steps=6)[lost]
 
 
+def test_killed_before_the_first_snapshot_of_one_server(tmp_path):
+    """Without a log that server has nothing. Its folder is the right one, and no other will help; what the message says does."""
+    linger = tmp_path / "on"
+    with Job(2, 1, env=env_of(tmp_path / "ps", FLAGS_ps_log="")) as job:
+        servers = [start(job, *LINE, "--async", index=i, FLAGS_ps_snapshot_steps="2" if i == 0 else "0") for i in range(2)]
+        trainer = job.start("trainer", 0, *LINE, "--async", "--pause-at", "3", "--linger", str(linger), "--steps", "4")
+        trainer.wait_for("pauses")
+        servers[0].wait_for("snapshot of step")
+        for each in (trainer, *servers):
+            killed(job, each)
+        assert not list(folder_of(job, tmp_path / "ps", 1).glob("snapshot-*"))
+        said = refused_by_trainer(job, *LINE, "--async")
+        assert f"server {job.endpoints[1]} was killed before its first snapshot, and had no log" in said
+        assert f"that server {job.endpoints[0]} has run up to step" in said and "is empty, lost" not in said
+        assert all(word in said for word in ("FLAGS_ps_fresh=1", "FLAGS_ps_accept_rollback=1", "FLAGS_ps_log=write"))
+        run(job, "--async", FLAGS_ps_accept_rollback="1")
+        shutil.rmtree(tmp_path / "ps")
+
+
 @MODES
 def test_the_user_accepts_that_a_folder_is_lost(tmp_path, mode):
     with Job(2, 1, env=env_of(tmp_path)) as job:

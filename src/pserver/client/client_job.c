@@ -37,6 +37,17 @@ static pd_status is_lost(const struct link *link, const struct link *other)
                        "trainers anew (with FLAGS_ps_dir a server that is started again goes on); or set "
                        "FLAGS_ps_accept_rollback=1 on the trainers to go on with its initial values",
                        link->endpoint, name_of(other, name), (unsigned long long)other->applied);
+    /* Its folder is that of the job, and had no state when it started. */
+    if (link->job_flags & PD_PS_JOB_BARE && link->job_id == other->job_id)
+        return pd_fail(
+            PD_INVALID,
+            "server %s was killed before its first snapshot, and had no log, so that nothing was kept of a "
+            "job "
+            "that %s has run up to step %llu (or its files were removed: bring them back then). Set "
+            "FLAGS_ps_fresh=1 on all servers to start anew; or FLAGS_ps_accept_rollback=1 on the trainers to "
+            "go "
+            "on with its initial values. With FLAGS_ps_log=write on the servers nothing is lost",
+            link->endpoint, name_of(other, name), (unsigned long long)other->applied);
     return pd_fail(
         PD_INVALID,
         "server %s has nothing of a job that %s has run up to step %llu: its folder is empty, lost or not "

@@ -97,9 +97,18 @@ static void tell_difference(struct pd_layout *l, const struct pd_buf *mine)
         a += n + 1;
         b += m + 1;
     }
-    snprintf(l->differs, sizeof l->differs, "it was written for '%.*s', this server has '%.*s'",
-             a < a_end ? line_length(a, a_end) : 0, a < a_end ? a : "", b < b_end ? line_length(b, b_end) : 0,
-             b < b_end ? b : "");
+    if (!l->body)
+        snprintf(l->differs, sizeof l->differs,
+                 "the file 'layout', which says what it is for, is damaged, or of another version");
+    else if (a == a_end)
+        snprintf(l->differs, sizeof l->differs,
+                 "it was written for a server without '%.*s', which this one has", line_length(b, b_end), b);
+    else if (b == b_end)
+        snprintf(l->differs, sizeof l->differs, "it was written for '%.*s', which this server does not have",
+                 line_length(a, a_end), a);
+    else
+        snprintf(l->differs, sizeof l->differs, "it was written for '%.*s', this server has '%.*s'",
+                 line_length(a, a_end), a, line_length(b, b_end), b);
 }
 
 /* The servers that it names, in a copy of its text. */
