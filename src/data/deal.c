@@ -108,6 +108,7 @@ static size_t check_record(const struct pd_schema *s, const char *at, const char
         uint32_t length;
         if (room - bytes < 4) return 0;
         memcpy(&length, at + bytes, 4);
+        if (i == 0 && s->has_id) length &= ~PD_RECORD_MERGED;
         if (length > room - bytes - 4) return 0;
         bytes += 4 + length;
     }

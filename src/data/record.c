@@ -20,7 +20,7 @@ static uint32_t length_at(const char *at)
 size_t pd_record_bytes(const struct pd_schema *schema, const char *record)
 {
     size_t bytes = end_of_numbers(schema, record);
-    if (schema->has_id) bytes += 4 + length_at(record + bytes);
+    if (schema->has_id) bytes += 4 + (length_at(record + bytes) & ~PD_RECORD_MERGED);
     if (schema->has_text) bytes += 4 + length_at(record + bytes);
     return bytes;
 }
@@ -30,6 +30,11 @@ const char *pd_record_id(const struct pd_schema *schema, const char *record, uin
     *length = 0;
     if (!schema->has_id) return "";
     const char *at = record + end_of_numbers(schema, record);
-    *length = length_at(at);
+    *length = length_at(at) & ~PD_RECORD_MERGED;
     return at + 4;
+}
+
+int pd_record_is_merged(const struct pd_schema *schema, const char *record)
+{
+    return schema->has_id && (length_at(record + end_of_numbers(schema, record)) & PD_RECORD_MERGED);
 }

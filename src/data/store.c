@@ -192,17 +192,23 @@ static int by_id(const void *a, const void *b, void *arg)
     const char *x = pd_record_id(arg, *(const char *const *)a, &n),
                *y = pd_record_id(arg, *(const char *const *)b, &m);
     int order = memcmp(x, y, n < m ? n : m);
-    return order ? order : (n > m) - (n < m);
+    if (!order) order = (n > m) - (n < m);
+    return order ? order
+                 : pd_record_is_merged(arg, *(const char *const *)b) -
+                       pd_record_is_merged(arg, *(const char *const *)a);
 }
 
 static int is_same_id(const struct pd_schema *schema, const char *a, const char *b)
 {
-    return by_id(&a, &b, (void *)schema) == 0;
+    uint32_t n, m;
+    const char *x = pd_record_id(schema, a, &n), *y = pd_record_id(schema, b, &m);
+    return n == m && memcmp(x, y, n) == 0;
 }
 
-/* One record with the numbers of n of them, slot by slot. A dense slot is that of the first. */
-static void join(const struct pd_schema *schema, const char *const *record, int64_t n, size_t *at,
-                 struct pd_buf *out)
+/* One record with the numbers of n of them, slot by slot. A dense slot is that of the first. `mark`: what its
+ * id's length gets beside. */
+static void join(const struct pd_schema *schema, const char *const *record, int64_t n, uint32_t mark,
+                 size_t *at, struct pd_buf *out)
 {
     size_t head = pd_record_head(schema), begin = out->n;
     if (!pd_buf_reserve(out, head)) return;
@@ -225,8 +231,11 @@ static void join(const struct pd_schema *schema, const char *const *record, int6
         if (out->failed) return;
         memcpy(out->at + begin + 4 * (size_t)column++, &all, 4);
     }
-    size_t numbers = at[0];
-    pd_buf_add(out, record[0] + numbers, pd_record_bytes(schema, record[0]) - numbers);
+    uint32_t length;
+    memcpy(&length, record[0] + at[0], 4);
+    length |= mark;
+    pd_buf_add(out, &length, 4);
+    pd_buf_add(out, record[0] + at[0] + 4, pd_record_bytes(schema, record[0]) - at[0] - 4);
 }
 
 pd_status pd_store_merge(struct pd_store *store, const struct pd_schema *schema, int size, int64_t *dropped)
@@ -239,9 +248,12 @@ pd_status pd_store_merge(struct pd_store *store, const struct pd_schema *schema,
     pd_store_init(&merged);
     if (store->n) qsort_r(store->record, (size_t)store->n, sizeof *store->record, by_id, (void *)schema);
     for (int64_t i = 0, end; i < store->n && status == PD_OK; i = end) {
-        for (end = i + 1; end < store->n && is_same_id(schema, store->record[i], store->record[end]); end++)
+        int is_whole =
+            size && pd_record_is_merged(schema, store->record[i]); /* before those of its id that are not */
+        for (end = i + 1;
+             !is_whole && end < store->n && is_same_id(schema, store->record[i], store->record[end]); end++)
             ;
-        if (size && end - i != size) {
+        if (size && !is_whole && end - i != size) {
             *dropped += end - i;
             continue;
         }
@@ -251,7 +263,7 @@ pd_status pd_store_merge(struct pd_store *store, const struct pd_schema *schema,
             break;
         }
         at = larger;
-        join(schema, store->record + i, end - i, at, &out);
+        join(schema, store->record + i, end - i, size ? PD_RECORD_MERGED : 0, at, &out);
         status = flush(&merged, &out, 0);
     }
     if (status == PD_OK) status = flush(&merged, &out, 1);

@@ -39,7 +39,8 @@ void pd_store_shuffle(struct pd_store *store, uint64_t seed);
 pd_status pd_store_exchange(struct pd_store *store, const struct pd_schema *schema, const char *moves,
                             uint64_t seed);
 /* Samples of one id become one, with the numbers of all, in the order of the text of ids. Ids that do not
- * have `size` samples are left out; 0: any number. *dropped counts what was left out. */
+ * have `size` samples are left out; 0: any number. What was merged from so many stays as it is when it is
+ * done again. Samples have ids. *dropped counts what was left out. */
 pd_status pd_store_merge(struct pd_store *store, const struct pd_schema *schema, int size, int64_t *dropped);
 
 #endif

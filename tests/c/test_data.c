@@ -542,6 +542,22 @@ static void test_samples_of_one_id(void **state)
     assert_int_equal(pd_record_count(d->store.record[0], 0), 2);
     assert_int_equal(pd_record_count(d->store.record[1], 0), 3);
     assert_int_equal(pd_record_count(d->store.record[1], 1), 1);
+    /* Again, beside new samples of the same ids: what was merged is whole. */
+    assert_int_equal(pd_dataset_read(d, NULL, NULL), PD_OK);
+    assert_int_equal(d->store.n, 7);
+    for (int turn = 0; turn < 2; turn++) {
+        uint32_t length;
+        assert_int_equal(pd_store_merge(&d->store, &d->schema, 2, &dropped), PD_OK);
+        assert_int_equal(dropped, turn ? 0 : 1);
+        assert_int_equal(d->store.n, 4);
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(pd_record_count(d->store.record[i], 0), i < 2 ? 2 : 3);
+            assert_memory_equal(pd_record_id(&d->schema, d->store.record[i], &length), i < 2 ? "a" : "b", 1);
+            assert_int_equal(length, 1);
+        }
+    }
+    assert_int_equal(pd_store_merge(&d->store, &d->schema, 0, &dropped), PD_OK);
+    assert_int_equal(d->store.n, 2); /* any number: all of an id */
     pd_dataset_free(d);
 }
 

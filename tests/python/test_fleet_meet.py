@@ -70,6 +70,8 @@ def test_all_have_the_same_numbers():
         job.end()
         found = [said(worker, "reduced ")[0] for worker in job.workers]
         assert len(set(found)) == 1
+        with_nan = said(job.workers[0], "with NaN ")[0].removeprefix("with NaN ")
+        assert with_nan == str(2 * [[np.nan] * 3 + [last] for last in (3.0, 0.0, 2.0)])
         total, least, most, *floats = eval(found[0].removeprefix("reduced "))
         assert (total, least, most) == ([6, 3 << 70, -3], [1, 1 << 70, -2], [3, 1 << 70, 0])
         given = [[[1e16, 1.0, -1e16, 0.1][(i + k) % 4] for k in range(4)] for i in range(3)]

@@ -65,12 +65,12 @@ def test_a_seed_tells_who_gets_what(tmp_path):
 
 
 def test_samples_of_one_id_meet(tmp_path):
-    """Each worker has one half of each pair; one id is alone, and left out."""
+    """Each worker has one half of each pair; one id is alone, and left out. What was merged stays so in the next shuffles."""
     files = []
     for i in range(2):
         files.append(tmp_path / f"{i}.txt")
         files[i].write_text("".join(f"1 line-{k} 1 {k + 1} 1 {k}\n" for k in range(300 + i)))
-    with Job(*(["--files", file, "--merge", 2] for file in files)) as job:
+    with Job(*(["--files", file, "--merge", 2, "--times", 3] for file in files)) as job:
         job.end()
         got = [line.split() for worker in job.workers for line in worker.output().splitlines() if line.startswith("got ")]
         assert [each[3] for each in got] == ["300", "300"] and sum(int(each[1]) for each in got) == 300

@@ -53,6 +53,10 @@ class Worker:
                 self.role.all_reduce_worker(mine, total, mode)
                 found.append(total.tobytes().hex())
         print(f"reduced {found}")
+        nans = [float("nan") if k == i else float(i) for k in range(self.count + 1)]  # one worker's each, and nobody's
+        both = [[float(each) for each in self.sum_of(given, mode)] for given in (nans, np.array(nans))
+                for mode in ("sum", "min", "max")]
+        print(f"with NaN {both}")
 
     def gather(self) -> None:
         mine = {"id": self.id, "list": [1, (2, None), {3}], "raw": b"\x00\xff" * self.id, "nan": [0.1, float("inf")],

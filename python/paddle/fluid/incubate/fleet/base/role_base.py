@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,14 @@ from paddle.fluid.incubate.fleet.base import meeting
 
 _NO_SERVERS = ("workers meet at the servers of their job, and this one has none. Leave it out, or use what your cluster has for "
                "it. A job with 1 worker can call it.")
-_MODES = {"sum": operator.add, "min": min, "max": max}
+
+
+def _ordered(pick: Callable, a: Any, b: Any) -> Any:
+    """min or max; NaN wins, as in numpy's."""
+    return a if a != a else b if b != b else pick(a, b)
+
+
+_MODES = {"sum": operator.add, "min": functools.partial(_ordered, min), "max": functools.partial(_ordered, max)}
 _ARRAY_MODES = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
 
@@ -138,7 +146,7 @@ class RoleMakerBase:
 
     def all_reduce_worker(self, input: Any, output: Any, mode: str = "sum") -> None:
         """Writes the sum (or "min", "max") of all workers' `input` into `output`, both lists or arrays. It is made in the order of
-        workers, so that all have the same bits. Servers pass.
+        workers, so that all have the same bits. A NaN gives NaN, in any mode. Servers pass.
 
         Args:
             input: what this worker has.
