@@ -16,15 +16,14 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/log.h"
 
 enum {
     SAID = 2000,
     PIPE_BYTES = 1 << 20,
     LOOK_MS = 100,
-    LEFT_MS = 1000, /* how long what a command has left running may be silent */
-    FD_LEAST = 10,  /* of what the shell gets: above the numbers that they get there */
-    UNKNOWN = -1,   /* how it ended */
+    LEFT_MS = 10000, /* how long what a command has left running may be silent */
+    FD_LEAST = 10,   /* of what the shell gets: above the numbers that they get there */
+    UNKNOWN = -1,    /* how it ended */
 };
 
 extern char **environ;
@@ -214,15 +213,16 @@ static pd_status judge(struct pd_command *c)
                    c->n_said ? "; it said: " : ", without a word on its standard error", c->said);
 }
 
-/* It has ended well, and something that it has left holds its output and says nothing: is that over? */
-static int is_silent(const struct pd_command *c)
+/* It has ended well, and something that it has left holds its output: what will come of that? */
+static pd_status look_at_silence(const struct pd_command *c)
 {
-    if (c->status >= 0 || pd_clock_ns() - c->heard_ns < (int64_t)LEFT_MS * 1000000) return 0;
-    pd_log(PD_LOG_WARNING,
-           "the pipe command '%s' is over for '%s', and something that it has left running holds its output: "
-           "that is ended. Have the command wait for it, or give it another output (>/dev/null)",
-           c->text, c->path);
-    return 1;
+    if (c->status >= 0 || pd_clock_ns() - c->heard_ns < (int64_t)LEFT_MS * 1000000) return PD_OK;
+    return pd_fail(
+        PD_IO,
+        "the pipe command '%s' is over for '%s', but something that it has left running holds its "
+        "output and has written nothing for %d seconds: is that all? Have the command wait for it, "
+        "or give it another output (>/dev/null)",
+        c->text, c->path, LEFT_MS / 1000);
 }
 
 pd_status pd_command_read(struct pd_command *command, char *to, size_t room, size_t *n)
@@ -239,8 +239,10 @@ pd_status pd_command_read(struct pd_command *command, char *to, size_t room, siz
         }
         if (all[1].revents) hear(c);
         if (all[2].revents) hear_status(c);
-        if (!all[0].revents && is_silent(c)) close_fd(&c->out);
-        if (!all[0].revents) continue;
+        if (!all[0].revents) {
+            PD_TRY(look_at_silence(c));
+            continue;
+        }
         ssize_t got = read(c->out, to, room);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)

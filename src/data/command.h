@@ -19,8 +19,9 @@ struct pd_command;
  * *stop (atomic) is looked at now and then: not 0 ends the read with PD_INTERRUPTED. */
 pd_status pd_command_start(const char *text, const char *path, int file, const int *stop,
                            struct pd_command **out);
-/* Up to `room` bytes; *n is 0 at the end: the command has ended, and all that write there have, or nothing
- * came of them for a second. A command that failed, or of which that cannot be told, is an error. */
+/* Up to `room` bytes; *n is 0 at the end: the command has ended, and all that write there have. A command
+ * that failed, or of which that cannot be told, or that left something which holds the output and says
+ * nothing, is an error. */
 pd_status pd_command_read(struct pd_command *command, char *to, size_t room, size_t *n);
 /* Ends what still runs of it, in the background too, and frees. NULL is fine. */
 void pd_command_end(struct pd_command *command);

@@ -111,25 +111,22 @@ def test_what_a_command_leaves_behind_is_ended_and_not_waited_for(tmp_path, outp
     wait_until_gone(group)
 
 
-@pytest.mark.parametrize("command", ["cat; sleep 1000 &", "cat; (sleep 1000 | sleep 1000 &)"])
-def test_what_is_left_behind_may_hold_the_output(tmp_path, capfd, command):
-    """All that was written is read, and the rest of the group is ended with a word."""
+def test_what_is_left_behind_may_not_hold_the_output_in_silence(tmp_path):
+    """Was that all? Nobody knows: no data set without its end."""
     net, mark = Net(tmp_path), tmp_path / "begun"
     dataset = net.dataset("InMemoryDataset")
-    dataset.set_pipe_command(f"{marks(mark)}; {command}")
-    began = time.monotonic()
-    dataset.load_into_memory()
-    assert time.monotonic() - began < 500 and dataset.get_memory_data_size() == ROWS
+    dataset.set_pipe_command(f"{marks(mark)}; cat; (sleep 1000 | sleep 1000 &)")
+    with pytest.raises(Exception, match="something that it has left running holds its output and has written nothing for 10 s"):
+        dataset.load_into_memory()
     wait_until(lambda: not is_there(int(mark.read_text())))
-    assert "something that it has left running holds its output: that is ended" in capfd.readouterr().err
 
 
-def test_what_is_left_behind_and_writes_is_read_to_its_end(tmp_path, capfd):
+def test_what_is_left_behind_and_writes_is_read_to_its_end(tmp_path):
     net = Net(tmp_path)
     dataset = net.dataset("InMemoryDataset")
-    dataset.set_pipe_command("x=$(cat); (for i in 1 2 3; do sleep 0.3; echo \"$x\"; done) &")
+    dataset.set_pipe_command("x=$(cat); (for i in 1 2 3; do sleep 0.7; echo \"$x\"; done) &")
     dataset.load_into_memory()
-    assert dataset.get_memory_data_size() == 3 * ROWS and "left running" not in capfd.readouterr().err
+    assert dataset.get_memory_data_size() == 3 * ROWS
 
 
 @pytest.mark.parametrize("command", ["cat", "cat | cat"])
