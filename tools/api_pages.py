@@ -42,12 +42,13 @@ OTHERS = {
     "fleet": ("`fluid.incubate.fleet`: one script for servers and workers",
               "fluid.incubate.fleet.parameter_server.distribute_transpiler fluid.incubate.fleet.base.role_maker "
               "fluid.incubate.fleet.base.fleet_base fluid.incubate.fleet.utils.fleet_util fluid.incubate.fleet.utils.hdfs "
-              "fluid.incubate.fleet.utils.fs fluid.incubate.fleet.utils.utils fluid.incubate.data_generator fluid.communicator"),
+              "fluid.incubate.fleet.utils.fs fluid.incubate.fleet.utils.utils fluid.incubate.data_generator fluid.communicator "
+              "fluid.contrib.utils.hdfs_utils fluid.contrib.reader.distributed_reader"),
     "metrics": ("`fluid.metrics` and `fluid.evaluator`", "fluid.metrics fluid.evaluator"),
     "nets": ("`fluid.nets`", "fluid.nets"),
     "tools": ("`fluid.profiler`, `fluid.unique_name` and other tools",
               "fluid.profiler fluid.unique_name fluid.average fluid.lod_tensor fluid.contrib.memory_usage_calc "
-              "fluid.contrib.layers.nn fluid.entry_attr"),
+              "fluid.contrib.layers.nn fluid.contrib.layers.metric_op fluid.entry_attr"),
     "reader": ("`paddle.batch` and `paddle.reader`", "batch reader"),
 }
 

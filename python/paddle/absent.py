@@ -93,7 +93,10 @@ ABSENT = (
     Absent("the training in float16", "1.4", "", "Leave the decoration of the optimizer out: the script then trains in float32.", {
         "paddle.fluid.contrib": "mixed_precision",
     }),
-    Absent("fluid.contrib", "0.15", "", "", {"paddle.fluid.contrib": "*", "paddle.fluid.contrib.layers": "*"}),
+    Absent("fluid.contrib", "0.15", "", "", {
+        "paddle.fluid.contrib": "*", "paddle.fluid.contrib.layers": "*", "paddle.fluid.contrib.reader": "*",
+        "paddle.fluid.contrib.utils": "*",
+    }),
     Absent("the exchange of tensors by DLPack", "1.5", "", "numpy.array(tensor) and LoDTensor.set go by way of numpy.", {
         "paddle.fluid.core": "from_dlpack",
     }),

@@ -64,6 +64,9 @@ enum pd_ps_type {
     /* step: the round; u32 n, n times {u32 trainer, u64 bytes}, trainers rising; payload: the bytes in that
        order. Of a barrier: neither */
     PD_PS_MET = 47,
+    /* Unasked, to a trainer at a meeting. step: the one that others have ended, and wait for it in; 0: they
+       train on, so that it is to be patient */
+    PD_PS_AWAITED = 48,
 };
 
 enum {

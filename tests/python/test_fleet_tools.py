@@ -4,6 +4,7 @@ import io
 import os
 import stat
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -103,14 +104,18 @@ case $command in
 -test) exec test "$1" "$FAKE/root$2" ;;
 -mkdir) [ "$1" = -p ] && shift; mkdir -p "$FAKE/root$1" ;;
 -put) cp -r "$1" "$FAKE/root$2" ;;
--get) cp "$FAKE/root$1" "$2" ;;
+-get) [ -e "$FAKE/lost" ] && [ "$(cat "$FAKE/lost")" = "$1" ] && exit 1
+    cp -r "$FAKE/root$1" "$2" ;;
 -cat) cat "$FAKE/root$1" ;;
 -rm | -rmr) rm -r "$FAKE/root$1" ;;
 -mv) mv "$FAKE/root$1" "$FAKE/root$2" ;;
 -ls) [ -e "$FAKE/broken" ] && { rm "$FAKE/broken"; echo no luck >&2; exit 1; }
     echo "Found some items"
     for f in "$FAKE/root$1"/*; do echo "-rw-r--r--   3 me group 12 2020-03-18 21:47 $1/${f##*/}"; done ;;
--lsr) cd "$FAKE/root"; find "${1#/}" -type f | sort | while read f; do echo "-rw-r--r-- 3 me group 1 2020-03-18 21:47 /$f"; done
+-lsr) cd "$FAKE/root"; find "${1#/}" -type f | sort | while read f; do
+        case $f in *late*) day=19 ;; *) day=18 ;; esac
+        echo "-rw-r--r-- 3 me group 1 2020-03-$day 21:47 /$f"
+    done
     echo "drwxr-xr-x - me group 0 2020-03-18 21:47 /folder" ;;
 *) exit 9 ;;
 esac
@@ -169,6 +174,70 @@ def test_hdfs_tries_again_and_tells_no_secret(client, tmp_path, monkeypatch):
     assert len(told) == 1 and "-ls /user ended with 1: no luck It is tried again in 0 s." in told[0] and "secret" not in told[0]
     with pytest.raises(FileNotFoundError, match="cannot be run: .* Is hadoop_home right?"):
         hdfs.HDFSClient("/nowhere", {}).ls("/")
+
+
+@pytest.fixture
+def older(client, tmp_path):
+    """The client of fluid.contrib."""
+    return fluid.contrib.utils.HDFSClient(str(tmp_path / "home"), {"fs.default.name": "hdfs://name:54310"})
+
+
+def test_hdfs_of_contrib(older, tmp_path):
+    """One file in a call, and each says whether it was copied."""
+    assert fluid.contrib.HDFSClient is fluid.contrib.utils.HDFSClient and isinstance(older, hdfs.HDFSClient)
+    (tmp_path / "late").write_text("1\n")
+    (tmp_path / "part").write_text("2\n")
+    assert older.upload("/user/me", "late") and older.upload("/user/me/more", str(tmp_path / "part"))
+    assert older.cat("/user/me/late") == "1" and older.is_dir("/user/me/more")
+    (tmp_path / "late").write_text("3\n")
+    assert not older.upload("/user/me", "late") and older.cat("/user/me/late") == "1"
+    assert older.upload("/user/me", "late", overwrite=True) and older.cat("/user/me/late") == "3"
+    assert older.is_file("/user/me/more/part")  # what lies beside it stays
+    with pytest.raises(FileNotFoundError, match="there is no 'nowhere' here"):
+        older.upload("/user/me", "nowhere")
+    assert older.lsr("/user") == ["/user/me/more/part", "/user/me/late"]
+    assert older.lsr("/user", sort=False) == ["/user/me/late", "/user/me/more/part"]
+    assert set(older.lsr("/user", only_file=False)) == {"/user/me/late", "/user/me/more/part", "/folder"}
+    assert older.download("/user/me/late", "here") and (tmp_path / "here" / "late").read_text() == "3\n"
+    (tmp_path / "here" / "late").write_text("mine\n")
+    assert not older.download("/user/me/late", "here") and (tmp_path / "here" / "late").read_text() == "mine\n"
+    assert older.download("/user/me/late", "here", overwrite=True) and (tmp_path / "here" / "late").read_text() == "3\n"
+    assert not older.download("/nowhere", "here") and older.download("/user/me", "all")
+    assert (tmp_path / "all" / "me" / "more" / "part").read_text() == "2\n"
+    with zipfile.ZipFile(tmp_path / "model.zip", "w") as packed:
+        packed.writestr("inside/w", "4")
+    assert older.upload("/user", "model.zip") and older.download("/user/model.zip", "there", unzip=True)
+    assert (tmp_path / "there" / "inside" / "w").read_text() == "4" and (tmp_path / "there" / "model.zip").exists()
+
+
+def test_many_files_of_a_folder(older, tmp_path, capsys):
+    """Trainers share them, none twice; folders below keep their names; a file that cannot be had is named."""
+    names = [f"{folder}{number}" for folder in ("", "below/", "below/more/") for number in range(3)]
+    for name in names:
+        path = tmp_path / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    assert fluid.contrib.multi_upload(older, "/user/train", "data", multi_processes=3) is None
+    shares = [fluid.contrib.multi_download(older, "/user/train", f"here{i}", i, 2, multi_processes=2) for i in range(2)]
+    assert [len(share) for share in shares] == [5, 4]
+    assert sorted(path.partition("/")[2] for share in shares for path in share) == sorted(names)
+    assert all(open(path).read() == path.partition("/")[2] for share in shares for path in share)
+    calls = len((tmp_path / "calls").read_text().splitlines())
+    assert fluid.contrib.multi_download(older, "/user/train", "here0", 0, 2) == shares[0]  # all are here
+    assert "-get" not in "".join((tmp_path / "calls").read_text().splitlines()[calls:])
+    (tmp_path / "data" / "0").write_text("new")
+    fluid.contrib.multi_upload(older, "/user/train", "data")
+    assert older.cat("/user/train/0") == "0"
+    fluid.contrib.multi_upload(older, "/user/train", "data", overwrite=True)
+    assert older.cat("/user/train/0") == "new" and len(older.lsr("/user/train")) == 9
+    (tmp_path / "lost").write_text("/user/train/below/1")
+    with pytest.raises(RuntimeError, match="1 of 9 files could not be copied: /user/train/below/1. The log has"):
+        fluid.contrib.multi_download(older, "/user/train", "whole", 0, 1)
+    assert not [path for path in (tmp_path / "whole").rglob("*") if ".part." in path.name]
+    with pytest.raises(ValueError, match="trainer_id is 2, but it must be from 0 on and below trainers, 2"):
+        fluid.contrib.multi_download(older, "/user/train", "here", 2, 2)
+    with pytest.raises(TypeError, match="client must be an HDFSClient"):
+        fluid.contrib.multi_upload("hadoop", "/user/train", "data")
 
 
 def test_trainers_wait_for_each_other_by_files(client, tmp_path, monkeypatch, capsys):
@@ -254,3 +323,51 @@ def test_passes_of_a_day():
     util = FleetUtil(mode="transpiler")
     assert util.get_online_pass_interval("{20190720..20190729}", "{0..23}", 5, 2, False)[:2] == [["0000", "0005"], ["0010", "0015"]]
     assert util.get_online_pass_interval("20190720", "1 2", 60, 1, True) == [["01"], ["02"]]
+
+
+# ---- fluid.contrib ----
+
+
+def test_sums_of_a_click_model():
+    """Those of 1.8.5 after each of two batches; whole numbers may be labels, too."""
+    wanted = [
+        [1.1421220302581787, 2.147970676422119, 2.953624963760376, 3.211028575897217, 4, 5],
+        [2.223796844482422, 4.666075229644775, 6.21791934967041, 8.005400657653809, 8, 13],
+    ]
+    for kind in ("float32", "int64"):
+        main, startup = fluid.Program(), fluid.Program()
+        with fluid.program_guard(main, startup), fluid.unique_name.guard(), fluid.scope_guard(fluid.Scope()):
+            predicted, label = fluid.data("p", [None, 1]), fluid.data("l", [None, 1], kind)
+            sums = fluid.contrib.layers.ctr_metric_bundle(predicted, label)
+            assert [each.name[-1] for each in sums] == list("102345") and all(each.persistable for each in sums)
+            exe = fluid.Executor(fluid.CPUPlace())
+            exe.run(startup)
+            random = np.random.RandomState(3)
+            for size, right in zip((5, 8), wanted):
+                p = random.uniform(size=(size, 1)).astype("float32")
+                clicked = (random.uniform(size=(size, 1)) < p).astype(kind)
+                found = exe.run(feed={"p": p, "l": clicked}, fetch_list=list(sums))
+                np.testing.assert_allclose(np.concatenate(found), right, rtol=1e-6)
+            with pytest.raises(ValueError, match=r"must have one shape, but input is \[-1, 2\] and label \[-1, 1\]"):
+                fluid.contrib.layers.ctr_metric_bundle(fluid.data("two", [None, 2]), label)
+
+
+def test_batches_are_dealt_out(monkeypatch, capsys):
+    def batches():
+        yield from ([i] for i in range(8))
+
+    monkeypatch.setenv("PADDLE_TRAINERS_NUM", "3")
+    shares = []
+    for number in range(3):
+        monkeypatch.setenv("PADDLE_TRAINER_ID", str(number))
+        share = fluid.contrib.reader.distributed_batch_reader(batches)
+        shares.append(list(share()))
+        assert list(share()) == shares[-1]  # each pass anew
+    assert shares == [[[0], [3]], [[1], [4]], [[2], [5]]]
+    assert capsys.readouterr().out.splitlines()[0] == "start data reader (trainers_num: 3, trainer_id: 0)"
+    monkeypatch.setenv("PADDLE_TRAINER_ID", "3")
+    with pytest.raises(ValueError, match="wrong:   PADDLE_TRAINER_ID='3': it must be below PADDLE_TRAINERS_NUM, 3"):
+        fluid.contrib.distributed_batch_reader(batches)
+    monkeypatch.delenv("PADDLE_TRAINERS_NUM")
+    monkeypatch.delenv("PADDLE_TRAINER_ID")
+    assert list(fluid.contrib.distributed_batch_reader(batches)()) == list(batches())

@@ -323,6 +323,19 @@ int pd_shard_waits_for(const struct pd_shard *shard, int *trainers, int cap)
     return n;
 }
 
+int pd_shard_is_awaited(const struct pd_shard *shard, int trainer)
+{
+    return shard->config.is_sync && pd_shard_counts(shard, trainer) &&
+           shard->trainers[trainer].ended != shard->step + 1;
+}
+
+int pd_shard_has_waiters(const struct pd_shard *shard)
+{
+    for (int t = 0; shard->config.is_sync && t < shard->config.trainers; t++)
+        if (shard->trainers[t].state == PD_TRAINER_IN && shard->trainers[t].ended > shard->step) return 1;
+    return 0;
+}
+
 uint64_t pd_shard_incarnation(const struct pd_shard *shard, int trainer)
 {
     return shard->trainers[trainer].incarnation;

@@ -147,7 +147,7 @@ class HDFSClient:
         Args:
             hdfs_path: the folder.
         """
-        return [path for _, path in self._list("-ls", hdfs_path, 10)]
+        return [path for _, _, path in self._list("-ls", hdfs_path, 10)]
 
     def lsr(self, hdfs_path: str, excludes: list[str] | tuple = ()) -> list[str]:
         """The paths of all files in a folder and those below.
@@ -156,15 +156,16 @@ class HDFSClient:
             hdfs_path: the folder.
             excludes: paths to leave out.
         """
-        return [path for rights, path in self._list("-lsr", hdfs_path, 1) if not rights.startswith("d") and path not in excludes]
+        found = self._list("-lsr", hdfs_path, 1)
+        return [path for rights, _, path in found if not rights.startswith("d") and path not in excludes]
 
-    def _list(self, command: str, path: str, retry_times: int) -> list[tuple[str, str]]:
-        """(rights, path) of each line; a path may have blanks in it."""
+    def _list(self, command: str, path: str, retry_times: int) -> list[tuple[str, str, str]]:
+        """(rights, time, path) of each line; a path may have blanks in it."""
         if not self.is_exist(path):
             return []
         status, output = self._run([command, path], retry_times)
         lines = [line.split(None, 7) for line in output.splitlines()] if status == 0 else []
-        return [(words[0], words[7]) for words in lines if len(words) == 8]
+        return [(words[0], f"{words[5]} {words[6]}", words[7]) for words in lines if len(words) == 8]
 
     @staticmethod
     def split_files(files: list, trainer_id: int, trainers: int) -> list:
