@@ -338,7 +338,7 @@ static pd_status run_ops(struct pd_frame *f)
     return PD_OK;
 }
 
-pd_status pd_frame_run(struct pd_frame *frame, struct pd_scope *scope)
+static pd_status run(struct pd_frame *frame, struct pd_scope *scope)
 {
     frame->scope = scope;
     if (frame->lacking) return not_there(frame->lacking);
@@ -359,4 +359,13 @@ pd_status pd_frame_run(struct pd_frame *frame, struct pd_scope *scope)
     PD_TRY(run_ops(frame));
     if (frame->theirs.brought.n) pd_theirs_end(frame);
     return PD_OK;
+}
+
+pd_status pd_frame_run(struct pd_frame *frame, struct pd_scope *scope)
+{
+    int is_step = frame->theirs.sends && !frame->outer;
+    if (__builtin_expect(is_step, 0)) pd_theirs_enter();
+    pd_status status = run(frame, scope);
+    if (__builtin_expect(is_step, 0)) pd_theirs_leave();
+    return status;
 }

@@ -1,6 +1,7 @@
 /* See theirs.h. */
 #include "exec/theirs.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -320,4 +321,30 @@ void pd_theirs_end(const struct pd_frame *f)
 {
     for (int i = 0; i < f->theirs.brought.n; i++)
         pd_held_same(f->values[f->theirs.brought.at[i]]);
+}
+
+/* ---- steps of all threads ---- */
+
+static atomic_int under_way;
+static _Atomic uint64_t begun;
+
+void pd_theirs_enter(void)
+{
+    atomic_fetch_add(&under_way, 1);
+    atomic_fetch_add(&begun, 1);
+}
+
+void pd_theirs_leave(void)
+{
+    atomic_fetch_sub(&under_way, 1);
+}
+
+int pd_theirs_under_way(void)
+{
+    return atomic_load(&under_way);
+}
+
+uint64_t pd_theirs_begun(void)
+{
+    return atomic_load(&begun);
 }

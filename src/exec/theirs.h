@@ -30,4 +30,11 @@ void pd_theirs_free(struct pd_theirs *theirs);
 pd_status pd_theirs_begin(const struct pd_frame *frame);
 void pd_theirs_end(const struct pd_frame *frame);
 
+/* Steps of a trainer, of all threads of this process: one begins, one is over. How many are under way, and
+ * how many have begun so far. */
+void pd_theirs_enter(void);
+void pd_theirs_leave(void);
+int pd_theirs_under_way(void);
+uint64_t pd_theirs_begun(void);
+
 #endif

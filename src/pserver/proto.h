@@ -74,6 +74,7 @@ enum {
         1, /* flag of PUSH: the trainer's last of this step; answered by VALUES when the step is applied */
     PD_PS_PASS =
         2, /* flag of PUSH, with END: the trainer gives nothing to this step and is not averaged over */
+    PD_PS_ASIDE = 4,        /* ... with PASS: because it is at a meeting */
     PD_PS_PARTS = 1,        /* flag of OPENED: async, parts of this trainer's next step are applied */
     PD_PS_BESIDE = 1,       /* flag of OPEN: it was refused before, as another process had its id */
     PD_PS_JOB_HOLDS = 1,    /* in OPENED: the server has gradients */

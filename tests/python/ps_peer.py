@@ -16,7 +16,7 @@ from ps_seal import Seal, crc32c, length_in, stretched
 HELLO, CHALLENGE, PROOF, WELCOME, REFUSED = 1, 2, 3, 4, 5
 OPEN, PUSH, PULL, ROWS, BYE, BEAT, SAVE, STATUS, SUM, ORDER, WANT, READY, PROGRAM = range(16, 29)
 OPENED, VALUES, DONE, FAILED, NOTICE, REPORT, SUMMED = range(32, 39)
-KEPT = 43
+HERE, KEPT, AWAITED = 42, 43, 48
 MEET, MET = 46, 47
 TRAINER, SERVER, TOOL = 1, 2, 3
 END = 1  # flag of PUSH
@@ -177,7 +177,7 @@ class Peer:
 
     def answer(self) -> Frame:
         """The next frame that is asked for."""
-        while (got := self.read()).type in (NOTICE, KEPT):
+        while (got := self.read()).type in (NOTICE, KEPT, AWAITED):
             pass
         return got
 

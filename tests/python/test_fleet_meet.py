@@ -206,6 +206,11 @@ class Peers:
         flags = ps.BARRIER if given is None else 0
         self.peers[i].send(ps.frame(ps.MEET, ps.text(name) + struct.pack("<Q", round), given or b"", flags=flags, request=request))
 
+    def settle(self, i):
+        """The server has read what this one gave."""
+        self.peers[i].send(ps.frame(ps.BEAT, request=6))
+        assert self.peers[i].answer().type == ps.HERE
+
     def get(self, i):
         """The round and what all gave, by trainer; or the text of a refusal."""
         found = self.peers[i].answer()
@@ -261,6 +266,7 @@ def test_asked_again_it_counts_once(served):
     peers.give(1, "a", 4, b"of before")
     peers.again(1, 1000)
     peers.give(1, "a", 0, b"of now")
+    peers.settle(1)
     peers.give(0, "a", 4, b"four")
     assert peers.get(0) == peers.get(1) == (4, {0: b"four", 1: b"of now"})
     # Another name has rounds of its own. A barrier has no bytes.

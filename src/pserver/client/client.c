@@ -222,6 +222,10 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
     case PD_PS_KEPT:
         pd_link_kept(w->link, m->head.step);
         return PD_OK;
+    case PD_PS_AWAITED:
+        w->awaited = m->head.step;
+        w->calls++;
+        return PD_OK;
     default:
         return pd_ask_done(w, m);
     }

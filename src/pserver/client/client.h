@@ -90,7 +90,8 @@ struct pd_gather {
                          * the bytes. NULL: nothing is given or got, it is a barrier */
 };
 /* Waits until all trainers have called it as often as this one, but for those who have left. One that was
- * broken off may be called again: it is the same meeting. */
+ * broken off may be called again: it is the same meeting. Others whose step waits for this trainer end it
+ * without: it is passed, unless another thread of this process trains. */
 pd_status pd_client_gather(struct pd_client *client, const struct pd_run *run, const struct pd_gather *what);
 /* Ends this run's step on `endpoints`, and on every server that it pushed to; waits for that, and for all
  * that is asked for: the values are those after the step. */

@@ -369,6 +369,11 @@ pd_status pd_ask_wait(struct pd_client *c, const struct pd_run *run, struct pd_a
     PD_CLIENT_HOLD(c);
     pd_status status = pd_ask_send(ask);
     if (status == PD_OK) status = pd_client_wait_until(c, run, is_answered, ask, what);
+    return pd_ask_over(ask, status);
+}
+
+pd_status pd_ask_over(struct pd_ask *ask, pd_status status)
+{
     pd_ask_drop(ask);
     pd_status refusal = ask->refusal;
     ask->refusal = PD_OK;

@@ -1,9 +1,15 @@
 /* A trainer gives some bytes under a name, and gets those of all trainers of its job, or waits at a barrier
  * until all are there (server/meet.h). The first server of the job gathers; the others are connected to as
- * well, for a trainer is in the job of all of them or of none. */
+ * well, for a trainer is in the job of all of them or of none.
+ *
+ * In a sync job the others may still train, and wait in a step for this one: it passes such steps while it is
+ * here. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "exec/theirs.h"
 #include "net/wire.h"
 #include "pserver/client/client_private.h"
 #include "pserver/proto.h"
@@ -64,7 +70,7 @@ pd_status pd_gathering_answered(struct gathering *g, const struct pd_message *m)
 }
 
 static pd_status begin(struct pd_client *c, struct pd_ask *ask, const struct pd_gather *what,
-                       struct gathering **out)
+                       struct gathering **out, struct wire **wire)
 {
     PD_CLIENT_HOLD(c);
     struct link *link;
@@ -83,6 +89,7 @@ static pd_status begin(struct pd_client *c, struct pd_ask *ask, const struct pd_
     g->n = what->n;
     g->out = what->out;
     *out = g;
+    *wire = link->wires.at[0];
     return PD_OK;
 }
 
@@ -112,17 +119,97 @@ static pd_status check(const struct pd_gather *what)
     return PD_OK;
 }
 
+/* ---- waiting ---- */
+
+/* Who trains in another thread begins a step within this time, or is at one. */
+enum { QUIET_MS = 100 };
+
+struct waiter {
+    struct pd_client *client;
+    const struct pd_run *run;
+    const struct pd_gather *what;
+    const struct pd_ask *ask;
+    struct wire *wire;
+    uint64_t calls; /* AWAITEDs that were looked at */
+    uint64_t begun; /* steps of this process, when that was looked at last, */
+    int64_t since;  /* and since when there were so many */
+    int quiet_ms;   /* for so long no step began: none will */
+    int is_aside;
+};
+
+static int is_called(void *arg)
+{
+    const struct waiter *waiter = arg;
+    return !waiter->ask->left || waiter->wire->calls != waiter->calls;
+}
+
+/* Does another thread of this process train? Who has seen one begin a step is more patient. */
+static int is_training(struct waiter *waiter)
+{
+    int64_t now = pd_clock_ns();
+    uint64_t begun = pd_theirs_begun();
+    if (pd_theirs_under_way() || begun != waiter->begun) {
+        waiter->begun = begun;
+        waiter->since = now;
+        waiter->quiet_ms = waiter->client->settings.notice_ms;
+    }
+    return (now - waiter->since) / 1000000 < waiter->quiet_ms;
+}
+
+/* Others wait in a step for this trainer, which is here and has no batch for them: they go on without it. */
+static pd_status stand_aside(struct waiter *waiter)
+{
+    const struct pd_gather *what = waiter->what;
+    struct wire *w = waiter->wire;
+    if (w->awaited < w->step || is_training(waiter) || !pd_client_try_turn(waiter->run)) return PD_OK;
+    if (!waiter->is_aside)
+        pd_log(
+            PD_LOG_INFO,
+            "the others train on: trainer %d waits for them in '%s' and gives nothing to their steps, from "
+            "step %llu on",
+            what->trainer, what->name, (unsigned long long)w->awaited);
+    waiter->is_aside = 1;
+    pd_status status =
+        pd_push_stand_aside(waiter->client, w->link, waiter->run, w->awaited, what->n_servers, what->servers);
+    pd_client_pass_turn(waiter->run);
+    return status;
+}
+
+/* Each call is a sign that the others are alive: the deadline begins again. */
+static pd_status wait_for_all(struct pd_client *c, const struct pd_run *run, const struct pd_gather *what,
+                              struct pd_ask *ask, struct wire *w)
+{
+    PD_CLIENT_HOLD(c);
+    char text[160];
+    struct waiter waiter = {.client = c,
+                            .run = run,
+                            .what = what,
+                            .ask = ask,
+                            .wire = w,
+                            .calls = w->calls,
+                            .begun = pd_theirs_begun(),
+                            .since = pd_clock_ns(),
+                            .quiet_ms = QUIET_MS};
+    snprintf(text, sizeof text, "%s '%s'", what->out ? "the gathering" : "the barrier", what->name);
+    pd_status status = pd_ask_send(ask);
+    while (status == PD_OK && ask->left) {
+        status = pd_client_wait_until(c, run, is_called, &waiter, text);
+        waiter.calls = w->calls;
+        if (status == PD_OK && ask->left) status = stand_aside(&waiter);
+    }
+    return pd_ask_over(ask, status);
+}
+
 pd_status pd_client_gather(struct pd_client *c, const struct pd_run *run, const struct pd_gather *what)
 {
-    char text[160];
     struct gathering *g;
+    struct wire *w;
     PD_ASK(ask);
     PD_TRY(check(what));
     PD_TRY(pd_client_expect(c, what->trainers, what->n_servers, what->servers));
     PD_TRY(pd_client_reach(c, run, what->n_servers, what->servers));
-    PD_TRY(begin(c, &ask, what, &g));
-    snprintf(text, sizeof text, "%s '%s'", what->out ? "the gathering" : "the barrier", what->name);
-    pd_status status = pd_ask_wait(c, run, &ask, text);
+    PD_TRY(begin(c, &ask, what, &g, &w));
+    pd_status status = wait_for_all(c, run, what, &ask, w);
     end(c, g, status);
     return status;
 }

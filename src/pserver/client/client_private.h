@@ -124,6 +124,8 @@ struct wire {
     uint64_t until; /* the server has what this trainer gives to the steps before this one: others lack it */
     int has_parts;  /* of the next step, which a process before this one had begun */
     int passes;     /* it gives nothing to this step, which others are in already */
+    int is_aside;   /* ... because this trainer is at a meeting */
+    uint64_t awaited, calls; /* the step of the last AWAITED, and how many there were */
     struct push push;
     struct request pass, bye;
     uint64_t asked, answered;          /* the number of the last request, and how many answers came */
@@ -270,6 +272,9 @@ void pd_client_mind(struct pd_client *client);   /* makes the lock and starts th
 int pd_client_unmind(struct pd_client *client, int waits);
 /* client_turn.c */
 int pd_client_has_turn(const struct pd_run *run); /* does its step push? */
+/* It gets the turn if nobody has it; 0: it does not. Given back by pd_client_pass_turn. */
+int pd_client_try_turn(const struct pd_run *run);
+void pd_client_pass_turn(const struct pd_run *run);
 int pd_client_breaks_off(void); /* does this process leave its job, because another thread has failed? */
 /* client_group.c */
 void pd_client_make_groups(struct pd_client *client);
@@ -322,6 +327,8 @@ pd_status pd_ask_gathering(struct pd_client *client, struct pd_ask *ask, struct 
 /* Moves the values that `ask` wants there to `to`. */
 void pd_ask_move(struct pd_ask *ask, struct wire *wire, struct request *to);
 pd_status pd_ask_send(struct pd_ask *ask);
+/* The end of a wait for it, with that status: a refusal is one, too. */
+pd_status pd_ask_over(struct pd_ask *ask, pd_status status);
 /* All its requests go. One that is under way ends with its connection. */
 void pd_ask_drop(struct pd_ask *ask);
 void pd_client_free_asks(struct pd_client *client);
@@ -337,6 +344,9 @@ void pd_push_flush(struct wire *wire);              /* sends what can be sent: a
 /* After a new connection: what the server has not, once more. The next step there is behind `applied`; of
  * those before, the last that counts this trainer is `counted`. */
 void pd_push_again(struct wire *wire, uint64_t applied, uint64_t counted);
+/* Gives nothing to the steps up to this one, which others wait in, at all of them. For who has the turn. */
+pd_status pd_push_stand_aside(struct pd_client *client, struct link *one, const struct pd_run *run,
+                              uint64_t step, int n, const char *const *endpoints);
 void pd_push_passed(struct wire *wire); /* the answer of a PASS came */
 void pd_push_ended(struct wire *wire);  /* that of the end of a push did */
 /* Notes for goodbyes that servers have, or may have, a part of a step that this trainer will not end. */

@@ -50,7 +50,7 @@ static void send_pass(struct wire *w)
 {
     struct pd_buf meta = {0};
     struct pd_frame_head head = {.type = PD_PS_PUSH,
-                                 .flags = PD_PS_END | PD_PS_PASS,
+                                 .flags = PD_PS_END | PD_PS_PASS | (w->is_aside ? PD_PS_ASIDE : 0),
                                  .step = w->step,
                                  .request = pd_wire_number(w, &w->pass)};
     pd_put_u32(&meta, 0);
@@ -143,7 +143,7 @@ void pd_push_again(struct wire *w, uint64_t applied, uint64_t counted)
             w->push.sent = w->push.pieces.n;
         } else {
             w->step = w->next;
-            w->passes = 0;
+            w->passes = w->is_aside = 0;
         }
     }
     pd_push_flush(w);
@@ -268,7 +268,7 @@ pd_status pd_client_push_rows(struct pd_client *c, int number, int64_t n, const 
 
 void pd_push_passed(struct wire *w)
 {
-    w->passes = w->has_parts = 0;
+    w->passes = w->has_parts = w->is_aside = 0;
     w->step++;
     pd_push_flush(w);
 }
@@ -279,6 +279,29 @@ void pd_push_ended(struct wire *w)
     note_counted(w, w->step++);
     if (!had && w->step < w->next) w->step = w->next;
     pd_push_clear(w);
+}
+
+/* ---- a step without this trainer ---- */
+
+static int none_is_passed(void *arg)
+{
+    const struct group *g = ((const struct link *)arg)->group;
+    PD_EACH_WIRE_OF(((const struct link *)arg)->client, g, w)
+        if (w->passes) return 0;
+    return 1;
+}
+
+pd_status pd_push_stand_aside(struct pd_client *c, struct link *one, const struct pd_run *run, uint64_t step,
+                              int n, const char *const *endpoints)
+{
+    PD_TRY(check_spoilt(c));
+    PD_TRY(pd_group_align(one, run, n, endpoints));
+    PD_EACH_WIRE_OF(c, one->group, w) {
+        if (w->step > step || !pd_link_is_pushed_to(w->link, n, endpoints)) continue;
+        w->passes = w->is_aside = 1;
+        pd_push_flush(w);
+    }
+    return pd_client_wait_until(c, run, none_is_passed, one, "a step that others have a batch for");
 }
 
 /* ---- the exchange ---- */

@@ -129,6 +129,23 @@ int pd_client_has_turn(const struct pd_run *run)
     return has_turn(run->step);
 }
 
+int pd_client_try_turn(const struct pd_run *run)
+{
+    lock_all();
+    int gets_it = !pusher && !is_leaving;
+    if (gets_it) pusher = run->step, pusher_thread = pthread_self();
+    unlock_all();
+    return gets_it;
+}
+
+void pd_client_pass_turn(const struct pd_run *run)
+{
+    lock_all();
+    if (pusher == run->step) pusher = NULL;
+    pthread_cond_broadcast(&given_back);
+    unlock_all();
+}
+
 /* With the lock, which is free while it waits: until the turn is given back, or for a moment. */
 static void doze(void)
 {

@@ -55,6 +55,9 @@ struct pd_meet {
     struct lane *lane;
     PD_VEC(struct name *) names;
     size_t held;
+    uint64_t called;       /* the step that all who are here were told of */
+    uint64_t progress;     /* of the job, by its counts */
+    int64_t moved, spread; /* when there was some, when those who are here were told so */
 };
 
 static int trainers_of(const struct pd_meet *meet)
@@ -217,6 +220,51 @@ static void learn_round(struct pd_meet *meet, struct name *name, uint64_t round)
     }
 }
 
+/* ---- steps ---- */
+
+static void call(const struct seat *seat, uint64_t step)
+{
+    struct pd_frame_head head = {.type = PD_PS_AWAITED, .step = step};
+    if (seat->has_given && seat->session) pd_conn_say(seat->session->conn, &head, NULL);
+}
+
+static void call_seat(const struct pd_meet *meet, const struct seat *seat, int trainer)
+{
+    const struct pd_shard *shard = meet->lane->shard;
+    if (pd_shard_is_awaited(shard, trainer)) call(seat, pd_shard_step(shard) + 1);
+}
+
+static void call_all(struct pd_meet *meet)
+{
+    meet->called = pd_shard_step(meet->lane->shard) + 1;
+    for (int i = 0; i < meet->names.n; i++)
+        for (int t = 0; meet->names.at[i]->given && t < trainers_of(meet); t++)
+            call_seat(meet, &meet->names.at[i]->seats[t], t);
+}
+
+void pd_meet_step(struct pd_meet *meet)
+{
+    if (!meet || meet->called == pd_shard_step(meet->lane->shard) + 1) return;
+    if (pd_shard_has_waiters(meet->lane->shard)) call_all(meet);
+}
+
+/* Who waits here hears that the others train on: it is not to give up. */
+static void spread_progress(struct pd_meet *meet, int64_t now)
+{
+    const struct pd_server_config *config = &meet->lane->server->config;
+    const struct pd_shard *shard = meet->lane->shard;
+    uint64_t progress = pd_shard_step(shard) + pd_shard_changes(shard);
+    int64_t every = config->notice_ms < config->deadline_ms / 4 ? config->notice_ms : config->deadline_ms / 4;
+    if (progress == meet->progress) return;
+    meet->progress = progress;
+    meet->moved = now;
+    if ((now - meet->spread) / 1000000 < every) return;
+    meet->spread = now;
+    for (int i = 0; i < meet->names.n; i++)
+        for (int t = 0; meet->names.at[i]->given && t < trainers_of(meet); t++)
+            call(&meet->names.at[i]->seats[t], 0);
+}
+
 /* ---- a trainer gives ---- */
 
 struct gift {
@@ -315,6 +363,7 @@ static pd_status take(struct pd_meet *meet, struct name *name, struct session *s
     name->bytes += n;
     meet->held += n;
     meet_if_all_are_here(meet, name);
+    if (pd_shard_has_waiters(meet->lane->shard)) call_seat(meet, seat, session->trainer);
     return PD_OK;
 }
 
@@ -364,7 +413,8 @@ static void tell(struct pd_meet *meet, struct name *name, int64_t now)
 {
     const struct pd_server_config *config = &meet->lane->server->config;
     int64_t waited = (now - name->since) / 1000000;
-    int late[16], n = 0, is_late = waited >= config->deadline_ms;
+    int64_t still = meet->moved > name->since ? (now - meet->moved) / 1000000 : waited;
+    int late[16], n = 0, is_late = still >= config->deadline_ms;
     char who[1024], text[PD_PS_TEXT_MOST];
     if (!is_late && (now - name->noticed) / 1000000 < config->notice_ms) return;
     name->noticed = now;
@@ -391,7 +441,10 @@ static void tell(struct pd_meet *meet, struct name *name, int64_t now)
 
 void pd_meet_tend(struct pd_meet *meet, int64_t now)
 {
-    for (int i = 0; meet && i < meet->names.n; i++) {
+    if (!meet) return;
+    if (pd_shard_has_waiters(meet->lane->shard)) call_all(meet); /* once more: it may have been busy */
+    spread_progress(meet, now);
+    for (int i = 0; i < meet->names.n; i++) {
         struct name *name = meet->names.at[i];
         meet_if_all_are_here(meet, name);
         if (name->given) tell(meet, name, now);

@@ -8,6 +8,9 @@
  * again takes the round from those who ask: one that is at a later round than another has had the answer that
  * the other one asks for. That is enough for a barrier; what was gathered is lost with the server.
  *
+ * In a sync job the others may wait in a step for a trainer that is here: it hears so (AWAITED), and gives
+ * nothing to that step. While steps are done nobody is too late.
+ *
  * It is of the first loop, and on its thread. */
 #ifndef PD_PSERVER_MEET_H
 #define PD_PSERVER_MEET_H
@@ -29,6 +32,8 @@ pd_status pd_meet_check(const struct pd_meet *meet, const struct session *sessio
 pd_status pd_meet_give(struct pd_meet *meet, struct session *session, const struct pd_message *message);
 /* The connection has ended: its trainer asks again on the next one. NULL is fine. */
 void pd_meet_forget(struct pd_meet *meet, const struct session *session);
+/* A trainer has ended a step. NULL is fine. */
+void pd_meet_step(struct pd_meet *meet);
 /* Now and then: goes on without those who have left, and tells for whom it waits. NULL is fine. */
 void pd_meet_tend(struct pd_meet *meet, int64_t now);
 

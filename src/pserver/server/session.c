@@ -301,10 +301,14 @@ static pd_status finish_push(struct session *session, const struct pd_message *m
     PD_TRY(pd_shard_may_end(shard, session->trainer, m->head.step));
     if (m->head.flags & PD_PS_PASS) {
         int is_next = pd_shard_pass(shard, session->trainer, m->head.step);
-        pd_log(is_next ? PD_LOG_DEBUG : PD_LOG_INFO, "%s passes step %llu, which another server or loop has",
-               pd_lane_who(session->lane, session->trainer), (unsigned long long)m->head.step);
+        pd_log(is_next ? PD_LOG_DEBUG : PD_LOG_INFO, "%s passes step %llu, which %s",
+               pd_lane_who(session->lane, session->trainer), (unsigned long long)m->head.step,
+               m->head.flags & PD_PS_ASIDE ? "it has no batch for: it waits for the others at a meeting"
+                                           : "another server or loop has");
     }
-    return job_error(session, pd_shard_end(shard, session->trainer, m->head.step, m->head.request));
+    pd_status status = pd_shard_end(shard, session->trainer, m->head.step, m->head.request);
+    if (status == PD_OK) pd_meet_step(session->lane->meet);
+    return job_error(session, status);
 }
 
 static pd_status handle_pull(struct session *session, const struct pd_message *m)

@@ -168,6 +168,9 @@ int pd_shard_takes_part(const struct pd_shard *shard, int trainer);
 
 /* Trainers whom the present step waits for; 0 when it waits for nobody (nothing pushed yet, or all there). */
 int pd_shard_waits_for(const struct pd_shard *shard, int *trainers, int cap);
+/* Sync: does somebody wait in a step, and does it wait for this trainer, too? */
+int pd_shard_has_waiters(const struct pd_shard *shard);
+int pd_shard_is_awaited(const struct pd_shard *shard, int trainer);
 /* From now on pushes are applied, but not answered: the server ends. */
 void pd_shard_hold(struct pd_shard *shard);
 /* Sends the answers that `applied` held back; a step may be whole by then. */

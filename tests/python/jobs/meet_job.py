@@ -1,14 +1,16 @@
 """One process of a Fleet job whose workers meet. Each word of the command line is something that a worker does, in order:
 
 barrier, reduce, gather: meets the others; rounds:N: N barriers, noted in a file before and behind; sums:N: N sums, all checked;
-wait:FILE: until that is there; train:N: so many steps; weight: says the parameter, as servers have it; say:TEXT; go: from here on a
-meeting that fails is told, and it goes on.
+wait:FILE: until that is there; train:N: so many steps; beside:N: the same, at a barrier in another thread meanwhile; feed:X: of
+this value from here on; weight: says a parameter, as servers have it; weights: both of them, as they are here; say:TEXT; go: from
+here on a meeting that fails is told, and it goes on.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 
 import numpy as np
@@ -23,8 +25,9 @@ STRATEGY = os.environ.get("JOB_STRATEGY", "sync")
 
 def build() -> fluid.framework.Variable:
     x = fluid.data("x", [None, 1])
-    start = fluid.ParamAttr(name="w", initializer=fluid.initializer.Constant(0.0))
-    return fluid.layers.mean(fluid.layers.fc(x, 1, param_attr=start, bias_attr=False))
+    zero = fluid.initializer.Constant(0.0)
+    sums = [fluid.layers.fc(x, 1, param_attr=fluid.ParamAttr(name=name, initializer=zero), bias_attr=False) for name in ("w", "v")]
+    return fluid.layers.mean(sums[0]) + fluid.layers.mean(sums[1] * 2.0)
 
 
 class Worker:
@@ -32,6 +35,7 @@ class Worker:
         self.id, self.count = fleet.worker_index(), fleet.worker_num()
         self.role, self.exe = fleet._role_maker, fluid.Executor()
         self.is_ready = self.goes_on = False
+        self.x = 1.0
 
     def note(self, text: str) -> None:
         with open(os.environ["JOB_NOTES"], "a") as notes:
@@ -81,12 +85,25 @@ class Worker:
             self.exe.run(fleet.startup_program)
             self.is_ready = True
         for _ in range(steps):
-            self.exe.run(fleet.main_program, feed={"x": np.ones((1, 1), "float32")}, fetch_list=[])
+            self.exe.run(fleet.main_program, feed={"x": np.full((1, 1), self.x, "float32")}, fetch_list=[])
 
     def weight(self) -> None:
         self.train(0)
         self.exe.run(fleet.startup_program)  # brings what the servers have
         print(f"weight {float(np.array(fluid.global_scope().find_var('w').get_tensor())[0, 0]):.3f}")
+
+    def beside(self, steps: int) -> None:
+        """Trains while another thread is at a barrier."""
+        self.train(1)
+        wall = threading.Thread(target=fleet.barrier_worker)
+        wall.start()
+        for _ in range(steps - 1):
+            self.train(1)
+        wall.join()
+
+    def weights(self) -> None:
+        found = [np.array(fluid.global_scope().find_var(name).get_tensor()).item() for name in ("w", "v")]
+        print(f"weights {found}")
 
     def do(self, what: str, how: str) -> None:
         if what == "barrier":
@@ -96,6 +113,8 @@ class Worker:
                 time.sleep(0.005)
         elif what == "say":
             print(how)
+        elif what == "feed":
+            self.x = float(how)
         elif what == "go":
             self.goes_on = True
         else:
@@ -115,7 +134,7 @@ class Worker:
 
 def main() -> None:
     fleet.init(role_maker.PaddleCloudRoleMaker())
-    strategy = StrategyFactory.create_async_strategy() if STRATEGY == "async" else StrategyFactory.create_sync_strategy()
+    strategy = getattr(StrategyFactory, f"create_{STRATEGY}_strategy")(*[3] if STRATEGY == "geo" else [])
     fleet.distributed_optimizer(fluid.optimizer.SGD(0.5), strategy).minimize(build())
     if fleet.is_server():
         fleet.init_server()
