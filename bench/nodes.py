@@ -70,7 +70,8 @@ class Job:
     def measure(self, steps: int) -> dict[str, float]:
         """For one step: seconds of a server's and of a worker's processor, bytes of a worker."""
         before, worked = self.wait_for(5), [seconds_of(process.pid) for process in self.trainers]
-        after, worked_after = self.wait_for(5 + steps), [seconds_of(process.pid) for process in self.trainers]
+        begun = max(each["step"] for each in before)
+        after, worked_after = self.wait_for(begun + steps), [seconds_of(process.pid) for process in self.trainers]
         done = [b["step"] - a["step"] for a, b in zip(before, after)]
         trainers = [(a["trainers"], b["trainers"], n) for a, b, n in zip(before, after, done)]
         moved = {way: sum((sum(t[way] for t in b) - sum(t[way] for t in a)) / n for a, b, n in trainers) / len(self.trainers)
