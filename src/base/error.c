@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static __thread char message[4096];
+static __thread char message[sizeof((struct pd_kept_error *)0)->text];
 static __thread int failed_part;
 
 const char *pd_status_name(pd_status status)
@@ -78,6 +78,18 @@ void pd_error_set_part(int part)
 int pd_error_part(void)
 {
     return failed_part;
+}
+
+void pd_error_keep(struct pd_kept_error *kept)
+{
+    memcpy(kept->text, message, strlen(message) + 1);
+    kept->part = failed_part;
+}
+
+void pd_error_restore(struct pd_kept_error *kept)
+{
+    memcpy(message, kept->text, strlen(kept->text) + 1);
+    failed_part = kept->part;
 }
 
 pd_status pd_no_memory(void)

@@ -17,6 +17,18 @@ pd_status pd_no_memory(void);
 void pd_error_set_part(int part);
 int pd_error_part(void);
 
+/* To the end of the block: what fails meanwhile leaves the stored message as it was. For what ends things,
+ * and runs what others have left to do: its caller may be on the way out with an error. */
+struct pd_kept_error {
+    char text[4096];
+    int part;
+};
+void pd_error_keep(struct pd_kept_error *kept);
+void pd_error_restore(struct pd_kept_error *kept);
+#define PD_KEEP_ERROR                                                                                        \
+    __attribute__((cleanup(pd_error_restore))) struct pd_kept_error kept_error;                              \
+    pd_error_keep(&kept_error)
+
 /* Passes an error on. */
 #define PD_TRY(call)                                                                                         \
     do {                                                                                                     \

@@ -478,6 +478,7 @@ int pd_loop_stop_within(struct pd_loop *loop, int ms)
 void pd_loop_close(struct pd_loop *loop)
 {
     if (!loop || loop->closed) return;
+    PD_KEEP_ERROR; /* of what the others want to begin here, in vain */
     pd_loop_stop(loop);
     run_posts(loop); /* those that were taken, as their posters expect */
     loop->depth++;

@@ -560,6 +560,25 @@ static void posts_before_the_end_are_run(void **state)
     pd_loop_free(NULL);
 }
 
+static void fail_in_vain(void *arg)
+{
+    assert_int_equal(pd_loop_post(arg, count, NULL), PD_GONE);
+}
+
+/* A server that failed for one reason told another one: that its loop took no more work. */
+static void the_end_of_a_loop_keeps_the_error_of_its_caller(void **state)
+{
+    (void)state;
+    struct pd_loop *loop;
+    assert_ok(pd_loop_new(&loop));
+    assert_ok(pd_loop_post(loop, fail_in_vain, loop));
+    assert_int_equal(pd_fail(PD_UNAVAILABLE, "the reason"), PD_UNAVAILABLE);
+    pd_error_set_part(3);
+    pd_loop_free(loop);
+    assert_string_equal(pd_error(), "the reason");
+    assert_int_equal(pd_error_part(), 3);
+}
+
 struct stopper {
     struct pd_timer *timer;
     int n;
@@ -675,6 +694,7 @@ int main(void)
         cmocka_unit_test(copies_are_exact),
         cmocka_unit_test(posts_from_many_threads_keep_their_order),
         cmocka_unit_test(posts_before_the_end_are_run),
+        cmocka_unit_test(the_end_of_a_loop_keeps_the_error_of_its_caller),
         cmocka_unit_test(timers_fire_repeat_and_stop),
         cmocka_unit_test(a_timer_that_is_late_ends_the_sleep),
         cmocka_unit_test(a_post_wakes_a_sleeping_loop),

@@ -50,7 +50,7 @@ void pd_order_whole(struct pd_order *o, struct lane *lane, uint64_t step)
     pthread_mutex_lock(&o->lock);
     pd_status status = o->is_apart ? pd_order_apart(o) : PD_OK;
     struct progress *mine = &o->lanes[lane->index];
-    if (mine->step != now.step || mine->version != now.version) {
+    if (status == PD_OK && (mine->step != now.step || mine->version != now.version)) {
         *mine = now;
         (void)pd_loop_post(o->loop, pd_order_drain, o);
     }
