@@ -202,6 +202,12 @@ PD_API uint64_t pd_program_uid(const pd_program *program);                  /* u
 PD_API uint64_t pd_program_changes(const pd_program *program);              /* raised by every change */
 PD_API int64_t pd_program_seed(const pd_program *program);
 PD_API void pd_program_set_seed(pd_program *program, int64_t seed);
+/* How often the Program and its clones have run: with the seed, what their random numbers are a function of.
+ * Setting it goes on where another process was. */
+PD_API uint64_t pd_program_runs(const pd_program *program);
+PD_API void pd_program_set_runs(pd_program *program, uint64_t runs);
+/* The seed of Programs that have none, in place of one that this process draws. Before the first run. */
+PD_API void pd_seed_programs(uint64_t seed);
 /* Keeps what the targets (variables, by name) need; stops at `feeds`. Changes the Program. */
 PD_API pd_status pd_program_prune(pd_program *program, int n_feeds, const char *const *feeds, int n_targets,
                                   const char *const *targets);
@@ -505,6 +511,14 @@ typedef struct pd_train_options {
     /* Called in the calling thread, many times a second; not 0: stop with PD_INTERRUPTED. */
     int (*poll)(void *arg, const pd_train_report *report);
     void *arg;
+    /* Going on where another run was: which batches a thread gets depends on its number alone, and the first
+     * so many of each thread are read over. */
+    int is_fixed;
+    int64_t skip;
+    /* With every so many batches of each thread (0: never) all wait, and `pause` is called in the calling
+     * thread when none of them computes; not 0: stop. A thread without more batches is not waited for. */
+    int64_t pause_every;
+    int (*pause)(void *arg, const pd_train_report *report);
 } pd_train_options;
 
 /* Runs the Program once for each batch of the data set. Slots that the Program does not know are not fed.

@@ -322,7 +322,7 @@ done:
 struct training {
     struct core_watch watch;
     struct core_state *state;
-    PyObject *on_print, *on_poll;
+    PyObject *on_print, *on_poll, *on_pause;
     int n_fetches;
     int is_over;         /* something was raised, and nothing more is asked from Python; atomic */
     PyObject *raised[3]; /* by on_print */
@@ -370,22 +370,33 @@ static void print(void *arg, int64_t batch, const pd_value *const *fetched)
     PyGILState_Release(held);
 }
 
+/* In the calling thread. */
+static int call_with(struct training *t, PyObject *callable, const pd_train_report *report)
+{
+    PyEval_RestoreThread(t->watch.thread);
+    PyObject *tuple = report_tuple(report);
+    PyObject *result = tuple ? PyObject_CallFunctionObjArgs(callable, tuple, NULL) : NULL;
+    int stop = !result;
+    Py_XDECREF(result);
+    Py_XDECREF(tuple);
+    t->watch.thread = PyEval_SaveThread();
+    if (stop) __atomic_store_n(&t->is_over, 1, __ATOMIC_RELEASE);
+    return stop;
+}
+
 static int poll_train(void *arg, const pd_train_report *report)
 {
     struct training *t = arg;
     if (__atomic_load_n(&t->is_over, __ATOMIC_ACQUIRE)) return 1;
     int stop = core_poll_signals(&t->watch);
-    if (!stop && t->on_poll) {
-        PyEval_RestoreThread(t->watch.thread);
-        PyObject *tuple = report_tuple(report);
-        PyObject *result = tuple ? PyObject_CallFunctionObjArgs(t->on_poll, tuple, NULL) : NULL;
-        stop = !result;
-        Py_XDECREF(result);
-        Py_XDECREF(tuple);
-        t->watch.thread = PyEval_SaveThread();
-    }
     if (stop) __atomic_store_n(&t->is_over, 1, __ATOMIC_RELEASE);
-    return stop;
+    return stop || (t->on_poll && call_with(t, t->on_poll, report));
+}
+
+static int pause_train(void *arg, const pd_train_report *report)
+{
+    struct training *t = arg;
+    return call_with(t, t->on_pause, report);
 }
 
 static PyObject *train(PyObject *self, PyObject *args)
@@ -395,10 +406,11 @@ static PyObject *train(PyObject *self, PyObject *args)
     struct training training = {.state = state};
     pd_train_options options = {.poll = poll_train, .arg = &training};
     pd_train_report report;
-    PyObject *program, *scope, *fetches, *on_print, *on_poll, *result = NULL;
-    long long period, show_ms;
-    if (!PyArg_ParseTuple(args, "O!O!iOLLOO", state->program_type, &program, state->scope_type, &scope,
-                          &options.threads, &fetches, &period, &show_ms, &on_print, &on_poll))
+    PyObject *program, *scope, *fetches, *on_print, *on_poll, *on_pause = NULL, *result = NULL;
+    long long period, show_ms, skip = 0, pause_every = 0;
+    if (!PyArg_ParseTuple(args, "O!O!iOLLOO|LLO", state->program_type, &program, state->scope_type, &scope,
+                          &options.threads, &fetches, &period, &show_ms, &on_print, &on_poll, &skip,
+                          &pause_every, &on_pause))
         return NULL;
     const char **names;
     if (core_names(state, &scratch, fetches, &names, &options.n_fetches)) goto done;
@@ -408,6 +420,11 @@ static PyObject *train(PyObject *self, PyObject *args)
     options.print = on_print == Py_None ? NULL : print;
     training.on_print = on_print;
     training.on_poll = on_poll == Py_None ? NULL : on_poll;
+    training.on_pause = on_pause;
+    options.is_fixed = on_pause != NULL;
+    options.skip = skip;
+    options.pause_every = on_pause ? pause_every : 0;
+    options.pause = pause_train;
     training.n_fetches = options.n_fetches;
     core_signal_stack();
     training.watch.thread = PyEval_SaveThread();
@@ -449,9 +466,8 @@ static PyMethodDef methods[] = {
     {"end_batches", end_batches, METH_NOARGS,
      "Ends what begin_batches() began, when nobody is in next_batch()."},
     {"train", train, METH_VARARGS,
-     "train(program, scope, threads, fetches, period, show_ms, on_print, on_poll) -> (batches, samples, "
-     "done, "
-     "all, read_ns, run_ns, wait_ns)"},
+     "train(program, scope, threads, fetches, period, show_ms, on_print, on_poll[, skip, pause_every, "
+     "on_pause]) -> (batches, samples, done, all, read_ns, run_ns, wait_ns)"},
     {0},
 };
 

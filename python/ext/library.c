@@ -295,6 +295,15 @@ static PyObject *number_of_job(PyObject *endpoint, uint64_t (*ask)(const char *s
     Py_END_ALLOW_THREADS return PyLong_FromUnsignedLongLong(number);
 }
 
+static PyObject *seed_programs(PyObject *module, PyObject *seed)
+{
+    (void)module;
+    unsigned long long value = PyLong_AsUnsignedLongLong(seed);
+    if (PyErr_Occurred()) return NULL;
+    pd_seed_programs(value);
+    Py_RETURN_NONE;
+}
+
 static PyObject *job_steps(PyObject *module, PyObject *endpoint)
 {
     (void)module;
@@ -336,6 +345,8 @@ PyMethodDef core_library_methods[] = {
     {"communicator_runs", communicator_runs, METH_NOARGS, "Does one run?"},
     {"job_id", job_id, METH_NOARGS,
      "The number of this trainer in its job; -1 before the first exchange with a server."},
+    {"seed_programs", seed_programs, METH_O,
+     "seed_programs(seed): of Programs that have none, in place of one that is drawn"},
     {"job_steps", job_steps, METH_O,
      "The last step that counts this trainer in the job of this server; 0 before the first exchange with "
      "it."},

@@ -438,11 +438,27 @@ static int set_seed(PyObject *self, PyObject *value, void *unused)
     return 0;
 }
 
+static PyObject *get_runs(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(pd_program_runs(of(self)->at));
+}
+
+static int set_runs(PyObject *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    unsigned long long runs = value ? PyLong_AsUnsignedLongLong(value) : 0;
+    if (PyErr_Occurred()) return -1;
+    pd_program_set_runs(of(self)->at, runs);
+    return 0;
+}
+
 static PyGetSetDef getters[] = {
     {"_uid", get_uid, NULL, "Unique in this process.", NULL},
     {"_changes", get_changes, NULL, "Raised by every change.", NULL},
     {"num_blocks", get_block_count, NULL, "How many blocks there are.", NULL},
     {"_seed", get_seed, set_seed, "Seed of all random ops; 0: a new one in each process.", NULL},
+    {"_runs", get_runs, set_runs, "How often it and its clones have run.", NULL},
     {0},
 };
 

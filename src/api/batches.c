@@ -12,7 +12,7 @@ pd_status pd_batches_begin(pd_dataset *dataset, pd_batches **out)
 {
     pd_batches *b = pd_calloc(1, sizeof *b);
     if (!b) return pd_no_memory();
-    pd_status status = pd_pass_begin(dataset, 1, 0, &b->pass);
+    pd_status status = pd_pass_begin(dataset, &(struct pd_pass_options){.workers = 1}, &b->pass);
     if (status != PD_OK) {
         pd_free(b);
         return status;

@@ -1,6 +1,7 @@
 /* Data sets, and training over them, in the public API. */
 #include "data/pass.h"
 
+#include <inttypes.h>
 #include <sched.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "base/clock.h"
 #include "base/flags.h"
 #include "base/lock.h"
+#include "exec/gate.h"
 #include "exec/workers.h"
 
 pd_status pd_dataset_create(int in_memory, pd_dataset **out)
@@ -202,15 +204,34 @@ struct train {
     struct pd_value **feeds; /* n_feeds for each worker */
     const char **names;
     int64_t shown; /* when a batch was last printed */
+    struct pd_gate gate;
+    int64_t *since; /* of each worker: batches since the gate was opened; NULL: there is none */
 };
+
+static void wake(void *arg)
+{
+    struct train *t = arg;
+    pd_workers_wake(&t->workers);
+}
+
+static pd_status pass_gate(struct train *t, int worker)
+{
+    if (!t->since || t->since[worker]++ < t->options->pause_every) return PD_OK;
+    t->since[worker] = 1; /* the batch behind it */
+    return pd_gate_wait(&t->gate, wake, t);
+}
 
 static pd_status next_batch(void *arg, int worker, struct pd_value *const **values, int64_t *samples)
 {
     struct train *t = arg;
     const struct pd_batch *batch;
+    PD_TRY(pass_gate(t, worker));
     PD_TRY(pd_pass_next(t->pass, worker, &batch));
     *values = NULL;
-    if (!batch) return PD_OK;
+    if (!batch) {
+        if (t->since) pd_gate_leave(&t->gate, wake, t);
+        return PD_OK;
+    }
     struct pd_value **mine = t->feeds + (size_t)worker * (size_t)t->workers.n_feeds;
     for (int i = 0; i < t->workers.n_feeds; i++)
         mine[i] = batch->value[t->column[i]];
@@ -222,6 +243,7 @@ static pd_status next_batch(void *arg, int worker, struct pd_value *const **valu
 static void stop_pass(void *arg)
 {
     struct train *t = arg;
+    if (t->since) pd_gate_stop(&t->gate);
     pd_pass_stop(t->pass);
 }
 
@@ -257,7 +279,11 @@ static int poll_train(void *arg)
     struct train *t = arg;
     pd_train_report report;
     report_of(t, &report);
-    return t->options->poll(t->options->arg, &report);
+    if (t->options->poll && t->options->poll(t->options->arg, &report)) return 1;
+    if (!t->since || !pd_gate_is_full(&t->gate)) return 0;
+    if (t->options->pause(t->options->arg, &report)) return 1;
+    pd_gate_open(&t->gate);
+    return 0;
 }
 
 /* The slots that the Program has a variable for. */
@@ -293,9 +319,13 @@ static pd_status run(struct train *t, const struct pd_schema *schema, pd_program
     w->stop = stop_pass;
     w->ran = o->print && o->n_fetches ? print_fetches : NULL;
     w->arg = t;
-    w->poll = o->poll ? poll_train : NULL;
+    w->poll = o->poll || o->pause_every ? poll_train : NULL;
     w->poll_arg = t;
-    PD_TRY(pd_workers_run(w));
+    if (o->pause_every && !(t->since = pd_calloc((size_t)w->n, sizeof *t->since))) return pd_no_memory();
+    pd_gate_init(&t->gate, w->n);
+    pd_status status = pd_workers_run(w);
+    pd_gate_clear(&t->gate);
+    PD_TRY(status);
     return pd_pass_check(t->pass);
 }
 
@@ -308,6 +338,8 @@ static int batches_ahead(int threads)
     return sched_getaffinity(0, sizeof may, &may) == 0 && CPU_COUNT(&may) > threads ? 2 : 0;
 }
 
+#define MOST_SKIPPED (INT64_C(1) << 40)
+
 pd_status pd_dataset_train(pd_dataset *dataset, pd_program *program, pd_scope *scope,
                            const pd_train_options *options, pd_train_report *report)
 {
@@ -316,16 +348,25 @@ pd_status pd_dataset_train(pd_dataset *dataset, pd_program *program, pd_scope *s
             PD_INVALID,
             "training over a data set takes 1 or more threads and up to 64 fetches, found %d and %d",
             options->threads, options->n_fetches);
+    if (options->skip < 0 || options->skip > MOST_SKIPPED || options->pause_every < 0)
+        return pd_fail(PD_INVALID,
+                       "training over a data set begins behind 0 to 2^40 batches and pauses after 0 or more, "
+                       "found %" PRId64 " and %" PRId64,
+                       options->skip, options->pause_every);
+    struct pd_pass_options pass = {.workers = options->threads,
+                                   .ahead = batches_ahead(options->threads),
+                                   .is_fixed = options->is_fixed,
+                                   .skip = options->skip};
     struct train t = {.options = options,
                       .workers = {.program = program, .scope = scope, .n = options->threads}};
     PD_TRY(pd_flag_verify());
-    PD_TRY(pd_pass_begin(dataset, options->threads, batches_ahead(options->threads),
-                         &t.pass)); /* from here on its slots stay */
+    PD_TRY(pd_pass_begin(dataset, &pass, &t.pass)); /* from here on its slots stay */
     pd_status status = run(&t, &dataset->schema, program);
     if (report) report_of(&t, report);
     pd_pass_free(t.pass);
     pd_free(t.column);
     pd_free(t.names);
     pd_free(t.feeds);
+    pd_free(t.since);
     return status;
 }

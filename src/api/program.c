@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "exec/executor.h"
 #include "passes/passes.h"
 
 _Static_assert((int)PD_FLOAT32 == (int)PD_DTYPE_FP32 && (int)PD_INT64 == (int)PD_DTYPE_INT64 &&
@@ -53,6 +54,21 @@ void pd_program_set_seed(pd_program *program, int64_t seed)
 {
     program->random_seed = seed;
     program->version++;
+}
+
+uint64_t pd_program_runs(const pd_program *program)
+{
+    return __atomic_load_n(&program->lineage->runs, __ATOMIC_RELAXED);
+}
+
+void pd_program_set_runs(pd_program *program, uint64_t runs)
+{
+    __atomic_store_n(&program->lineage->runs, runs, __ATOMIC_RELAXED);
+}
+
+void pd_seed_programs(uint64_t seed)
+{
+    pd_exec_set_drawn(seed);
 }
 
 static pd_status finish(pd_status status, struct pd_buf *text, pd_bytes *out)

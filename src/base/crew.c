@@ -7,28 +7,29 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/lock.h"
 #include "base/thread.h"
 #include "base/wait.h"
 
 enum { POLL_MS = 50 };
 
-struct run {
+struct pd_crew_run {
     const struct pd_crew *crew;
     pthread_mutex_t lock;
-    pthread_cond_t ended;
-    int left, is_stopped;
+    pthread_cond_t changed;
+    int left, is_stopped, is_woken;
     pd_status status;
     char *text; /* NULL: memory is short */
 };
 
 struct member {
-    struct run *run;
+    struct pd_crew_run *run;
     pthread_t thread;
     int number;
 };
 
 /* The first failure counts; it stops the others. Under no lock. */
-static void fail(struct run *r, pd_status status, const char *text)
+static void fail(struct pd_crew_run *r, pd_status status, const char *text)
 {
     pthread_mutex_lock(&r->lock);
     int is_first = !r->is_stopped;
@@ -44,18 +45,18 @@ static void fail(struct run *r, pd_status status, const char *text)
 static void *begin(void *arg)
 {
     struct member *m = arg;
-    struct run *r = m->run;
+    struct pd_crew_run *r = m->run;
     pd_status status = r->crew->work(r->crew->arg, m->number);
     if (status != PD_OK) fail(r, status, pd_error());
     pthread_mutex_lock(&r->lock);
     r->left--;
-    pthread_cond_signal(&r->ended);
+    pthread_cond_signal(&r->changed);
     pthread_mutex_unlock(&r->lock);
     return NULL;
 }
 
 /* Starts them. Returns how many there are. */
-static int start(struct run *r, struct member *members)
+static int start(struct pd_crew_run *r, struct member *members)
 {
     int n = 0, failed = 0;
     for (; n < r->crew->n && !failed; n++) {
@@ -75,16 +76,25 @@ static int start(struct run *r, struct member *members)
     return n;
 }
 
-pd_status pd_crew_run(const struct pd_crew *crew)
+void pd_crew_wake(struct pd_crew *crew)
 {
-    struct run r = {.crew = crew, .lock = PTHREAD_MUTEX_INITIALIZER, .left = crew->n};
+    PD_HOLD(&crew->run->lock);
+    crew->run->is_woken = 1;
+    pthread_cond_signal(&crew->run->changed);
+}
+
+pd_status pd_crew_run(struct pd_crew *crew)
+{
+    struct pd_crew_run r = {.crew = crew, .lock = PTHREAD_MUTEX_INITIALIZER, .left = crew->n};
     struct member *members = pd_calloc((size_t)crew->n, sizeof *members);
     if (!members) return pd_no_memory();
-    pd_cond_init(&r.ended);
+    pd_cond_init(&r.changed);
+    crew->run = &r;
     int n = start(&r, members), polls = crew->poll != NULL;
     pthread_mutex_lock(&r.lock);
     while (r.left > 0) {
-        pd_cond_wait_ms(&r.ended, &r.lock, POLL_MS);
+        if (!r.is_woken) pd_cond_wait_ms(&r.changed, &r.lock, POLL_MS);
+        r.is_woken = 0;
         pthread_mutex_unlock(&r.lock);
         if (polls && crew->poll(crew->poll_arg)) {
             polls = 0;
@@ -95,7 +105,7 @@ pd_status pd_crew_run(const struct pd_crew *crew)
     pthread_mutex_unlock(&r.lock);
     for (int i = 0; i < n; i++)
         pthread_join(members[i].thread, NULL);
-    pthread_cond_destroy(&r.ended);
+    pthread_cond_destroy(&r.changed);
     pd_free(members);
     if (r.status != PD_OK) {
         pd_status status = r.text ? pd_fail(r.status, "%s", r.text) : pd_no_memory();

@@ -16,9 +16,12 @@ struct pd_crew {
      * again. NULL: never. */
     int (*poll)(void *poll_arg);
     void *poll_arg;
+    struct pd_crew_run *run; /* while it runs */
 };
 
 /* Returns when all have ended, with the first failure and its message. */
-pd_status pd_crew_run(const struct pd_crew *crew);
+pd_status pd_crew_run(struct pd_crew *crew);
+/* In one of the threads: the calling thread polls now. */
+void pd_crew_wake(struct pd_crew *crew);
 
 #endif

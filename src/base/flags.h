@@ -56,6 +56,15 @@
     X(ps_http, TEXT, "",                                                                                     \
       "where a server can be watched by HTTP: PORT (on this machine), HOST:PORT or :PORT; port 0: any that " \
       "is free; empty: nowhere")                                                                             \
+    X(checkpoint_dir, TEXT, "",                                                                              \
+      "folder for checkpoints of a Fleet job, one that all its processes see; empty: none are made")         \
+    X(checkpoint_seconds, INT(0, INT32_MAX), "600", "seconds between two checkpoints; 0: none by time")      \
+    X(checkpoint_steps, INT(0, INT32_MAX), "0",                                                              \
+      "batches of each thread between two checkpoints, in place of seconds; 0: by time")                     \
+    X(checkpoint_keep, INT(1, INT32_MAX), "2", "checkpoints that are kept, the newest ones")                 \
+    X(resume, TEXT, "never",                                                                                 \
+      "auto: a Fleet job goes on from the newest whole checkpoint where there is one; must: there is one; "  \
+      "never: it begins anew; a folder: from that checkpoint")                                               \
     X(tensorboard_dir, TEXT, "",                                                                             \
       "folder for TensorBoard's files: what train_from_dataset shows and progress.report is given; empty: "  \
       "none")                                                                                                \

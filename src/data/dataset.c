@@ -177,7 +177,7 @@ static pd_status load_some(void *arg, int number)
     struct pd_line_reader *reader;
     struct part part = {.file = -1};
     (void)number;
-    PD_TRY(pd_line_reader_new(&l->files, &reader));
+    PD_TRY(pd_line_reader_new(&l->files, 0, 0, &reader));
     pd_status status = load_files(l, reader, &part);
     pd_buf_free(&part.samples);
     pd_line_reader_free(reader);

@@ -9,6 +9,7 @@
 
 struct worker {
     struct pd_pass *pass;
+    int64_t own, skip;             /* batches: in memory the number of its next own; to be read over */
     struct pd_line_reader *reader; /* NULL: in memory */
     struct pd_buf text;            /* the records of a batch that was read, */
     PD_VEC(size_t) begin;          /* where each begins in it, */
@@ -21,8 +22,9 @@ struct pd_pass {
     struct pd_dataset *dataset;
     struct pd_files files;
     struct worker *worker;
-    int n, slots; /* batches of each worker */
-    int64_t next; /* in memory: the first sample that nobody has; atomic */
+    int n, is_fixed;
+    int slots;    /* batches of each worker */
+    int64_t next; /* in memory: the first sample that nobody has; is_fixed: samples handed out; atomic */
 };
 
 /* Records lie one behind the other in `text`, which may move while it grows. */
@@ -53,7 +55,22 @@ static pd_status next_of_files(struct pd_pass *p, struct worker *w, int64_t *n)
     return PD_OK;
 }
 
-/* The next samples in memory that nobody has: *n of them from *begin on. */
+/* The next samples in memory of a worker's own: *n of them from *begin on. */
+static void own_of_memory(struct pd_pass *p, struct worker *w, int64_t *begin, int64_t *n)
+{
+    const struct pd_dataset *d = p->dataset;
+    int64_t batches = d->store.n / d->batch_size + (d->store.n % d->batch_size > 0);
+    w->own += w->skip * p->n;
+    w->skip = 0;
+    *n = 0;
+    if (w->own >= batches) return;
+    *begin = w->own * d->batch_size;
+    *n = d->store.n - *begin < d->batch_size ? d->store.n - *begin : d->batch_size;
+    w->own += p->n;
+    __atomic_fetch_add(&p->next, *n, __ATOMIC_RELAXED);
+}
+
+/* The next ones that nobody has. */
 static void next_of_memory(struct pd_pass *p, int64_t *begin, int64_t *n)
 {
     const struct pd_dataset *d = p->dataset;
@@ -75,11 +92,16 @@ static pd_status make(void *arg, int slot, int *more)
     int64_t n;
     *more = 0;
     if (p->dataset->is_in_memory) {
-        int64_t begin;
-        next_of_memory(p, &begin, &n);
+        int64_t begin = 0;
+        if (p->is_fixed)
+            own_of_memory(p, w, &begin, &n);
+        else
+            next_of_memory(p, &begin, &n);
         record = p->dataset->store.record + begin;
     } else {
-        PD_TRY(next_of_files(p, w, &n));
+        do
+            PD_TRY(next_of_files(p, w, &n));
+        while (n && w->skip-- > 0);
         record = w->record;
     }
     if (n == 0) return PD_OK;
@@ -104,20 +126,24 @@ pd_status pd_pass_next(struct pd_pass *pass, int worker, const struct pd_batch *
 
 /* ---- start and end ---- */
 
-static pd_status worker_init(struct pd_pass *p, struct worker *w)
+static pd_status worker_init(struct pd_pass *p, int number, const struct pd_pass_options *options)
 {
     struct pd_dataset *d = p->dataset;
+    struct worker *w = &p->worker[number];
     w->pass = p;
+    w->own = number;
+    w->skip = options->skip;
     w->batch = pd_calloc((size_t)p->slots, sizeof *w->batch);
     if (!w->batch) return pd_no_memory();
     for (int i = 0; i < p->slots; i++)
         PD_TRY(pd_batch_init(&w->batch[i], &d->schema));
     if (d->is_in_memory) return PD_OK;
-    PD_TRY(pd_line_reader_new(&p->files, &w->reader));
+    PD_TRY(pd_line_reader_new(&p->files, number, p->is_fixed ? p->n : 0, &w->reader));
     return p->slots > 1 ? pd_ahead_start(p->slots, make, w, &w->ahead) : PD_OK;
 }
 
-pd_status pd_pass_begin(struct pd_dataset *dataset, int workers, int ahead, struct pd_pass **out)
+pd_status pd_pass_begin(struct pd_dataset *dataset, const struct pd_pass_options *options,
+                        struct pd_pass **out)
 {
     PD_TRY(pd_dataset_enter(dataset));
     struct pd_pass *p = pd_calloc(1, sizeof *p);
@@ -126,12 +152,13 @@ pd_status pd_pass_begin(struct pd_dataset *dataset, int workers, int ahead, stru
         return pd_no_memory();
     }
     p->dataset = dataset;
-    p->n = workers;
-    p->slots = dataset->is_in_memory || ahead < 1 ? 1 : ahead + 1; /* one is the worker's */
-    p->worker = pd_calloc((size_t)workers, sizeof *p->worker);
+    p->n = options->workers;
+    p->is_fixed = options->is_fixed;
+    p->slots = dataset->is_in_memory || options->ahead < 1 ? 1 : options->ahead + 1; /* one is the worker's */
+    p->worker = pd_calloc((size_t)p->n, sizeof *p->worker);
     pd_status status = p->worker ? pd_dataset_open_files(dataset, &p->files) : pd_no_memory();
-    for (int i = 0; i < workers && status == PD_OK; i++)
-        status = worker_init(p, &p->worker[i]);
+    for (int i = 0; i < p->n && status == PD_OK; i++)
+        status = worker_init(p, i, options);
     if (status != PD_OK) {
         pd_pass_free(p);
         return status;

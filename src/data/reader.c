@@ -25,6 +25,7 @@ struct pd_line_reader {
     struct pd_files *files;
     struct pd_source *source; /* NULL: the next file is to be opened */
     const char *path;
+    int own, turns;        /* the next file of its own; turns 0: it has none */
     int number;            /* of the file in the list */
     int64_t line;          /* the number of the line at `at`, from 1 on */
     int64_t counted, size; /* bytes of this file that the list knows of */
@@ -105,11 +106,13 @@ pd_status pd_files_check(struct pd_files *files)
 
 /* ---- one reader ---- */
 
-pd_status pd_line_reader_new(struct pd_files *files, struct pd_line_reader **out)
+pd_status pd_line_reader_new(struct pd_files *files, int first, int turns, struct pd_line_reader **out)
 {
     struct pd_line_reader *r = pd_calloc(1, sizeof *r);
     if (!r) return pd_no_memory();
     r->files = files;
+    r->own = first;
+    r->turns = turns;
     r->cap = BLOCK;
     r->block = pd_malloc(r->cap + 1 + PD_NUMBERS_PAST);
     if (!r->block) {
@@ -152,8 +155,12 @@ static pd_status begin_file(struct pd_line_reader *r, int *more)
 {
     struct pd_files *f = r->files;
     pthread_mutex_lock(&f->lock);
-    *more = f->next < f->list.n;
-    if (*more) r->number = f->next++;
+    int *next = r->turns ? &r->own : &f->next;
+    *more = *next < f->list.n;
+    if (*more) {
+        r->number = *next;
+        *next += r->turns ? r->turns : 1;
+    }
     pthread_mutex_unlock(&f->lock);
     if (!*more) return PD_OK;
     const struct pd_file *file = &f->list.at[r->number];

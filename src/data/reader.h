@@ -49,7 +49,9 @@ pd_status pd_files_check(struct pd_files *files);
 
 struct pd_line_reader;
 
-pd_status pd_line_reader_new(struct pd_files *files, struct pd_line_reader **out);
+/* `turns` 0: it takes the next file that nobody has begun. Else every so many files from `first` on, whatever
+ * others do. */
+pd_status pd_line_reader_new(struct pd_files *files, int first, int turns, struct pd_line_reader **out);
 void pd_line_reader_free(struct pd_line_reader *reader);
 /* The number in the list of the file that the last sample was of. */
 int pd_line_reader_file(const struct pd_line_reader *reader);

@@ -10,10 +10,16 @@
 #include "passes/passes.h"
 #include "tensor/held.h"
 
+static atomic_uint_fast64_t drawn; /* 0: not yet */
+
+void pd_exec_set_drawn(uint64_t seed)
+{
+    atomic_store(&drawn, seed ? seed : 1);
+}
+
 /* The seed of ops that have none: the Program's, else one drawn for it and its clones. */
 static uint64_t seed_of(const struct pd_program *program)
 {
-    static atomic_uint_fast64_t drawn;
     uint64_t none = 0;
     if (program->random_seed) return (uint64_t)program->random_seed;
     if (!atomic_load(&drawn)) atomic_compare_exchange_strong(&drawn, &none, pd_rng_fresh_seed());

@@ -35,6 +35,9 @@ struct pd_executor {
 enum { PD_EXECUTOR_PLANS = 64 };
 
 pd_status pd_exec_new(struct pd_executor **out);
+/* The seed of Programs that have none, in place of one that is drawn. Plans that are made already keep
+ * theirs. */
+void pd_exec_set_drawn(uint64_t seed);
 void pd_exec_free(struct pd_executor *executor);
 /* Do the flags ask for plans with fused ops? Looking for NaN keeps to the Program's ops, to name the one. */
 int pd_exec_fuses(void);

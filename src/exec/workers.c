@@ -113,10 +113,16 @@ pd_status pd_workers_run(struct pd_workers *workers)
                            .arg = &run,
                            .poll = workers->poll,
                            .poll_arg = workers->poll_arg};
+    workers->crew = &crew;
     if (run.sends) __atomic_fetch_add(&all_sending, workers->n, __ATOMIC_RELAXED);
     pd_status status = pd_crew_run(&crew);
     leave(&run, run.left); /* that could not be started */
     return status;
+}
+
+void pd_workers_wake(struct pd_workers *workers)
+{
+    pd_crew_wake(workers->crew);
 }
 
 int pd_workers_sending(void)

@@ -29,9 +29,12 @@ struct pd_workers {
     int64_t batches, samples;
     int64_t read_ns, run_ns; /* where time went: until a batch was there, and with it */
     int64_t wait_ns;         /* of run_ns, for servers */
+    struct pd_crew *crew;    /* while they run */
 };
 
 pd_status pd_workers_run(struct pd_workers *workers);
+/* In a worker's thread: the calling thread polls now. */
+void pd_workers_wake(struct pd_workers *workers);
 /* Of all that run now: threads that may still run a batch that sends gradients to servers. */
 int pd_workers_sending(void);
 

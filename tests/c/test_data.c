@@ -287,9 +287,9 @@ static char folder[] = P_tmpdir "/paddle-data-XXXXXX";
 
 static const char *file_of(const char *name, const char *text)
 {
-    static char path[2][200];
+    static char path[3][200];
     static int turn;
-    turn = !turn;
+    turn = (turn + 1) % 3;
     snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
     FILE *file = fopen(path[turn], "w");
     assert_non_null(file);
@@ -311,6 +311,8 @@ static struct pd_dataset *dataset_of(int in_memory, int n, const char *const *pa
     return d;
 }
 
+static const struct pd_pass_options one_worker = {.workers = 1}, two_workers = {.workers = 2};
+
 /* Goes through a pass with one worker; the sum of all ids. */
 static pd_status pass(struct pd_dataset *d, int64_t *samples, uint64_t *ids)
 {
@@ -318,7 +320,7 @@ static pd_status pass(struct pd_dataset *d, int64_t *samples, uint64_t *ids)
     const struct pd_batch *batch;
     *samples = 0;
     *ids = 0;
-    PD_TRY(pd_pass_begin(d, 1, 0, &p));
+    PD_TRY(pd_pass_begin(d, &one_worker, &p));
     pd_status status;
     while ((status = pd_pass_next(p, 0, &batch)) == PD_OK && batch) {
         const struct pd_tensor *t = &batch->value[0]->tensor;
@@ -352,6 +354,50 @@ static void test_a_pass(void **state)
     }
 }
 
+/* The ids of a worker's batches one behind the other. */
+static void ids_of(struct pd_pass *p, int worker, char out[64])
+{
+    const struct pd_batch *batch;
+    for (size_t n = 0; pd_pass_next(p, worker, &batch) == PD_OK && batch;) {
+        const struct pd_tensor *t = &batch->value[0]->tensor;
+        for (int64_t i = 0; i < pd_tensor_numel(t); i++)
+            out[n++] = (char)('0' + ((const uint64_t *)t->data)[i]);
+        out[n++] = ' ';
+        out[n] = 0;
+    }
+}
+
+/* Which batches a worker gets does not hang on how fast others are, and those that are skipped are its own.
+ */
+static void test_batches_of_ones_own(void **state)
+{
+    (void)state;
+    const char *paths[3] = {file_of("c", "1 1 1 0\n1 2 1 0\n1 3 1 0\n1 4 1 0\n"), file_of("d", "1 5 1 0\n"),
+                            file_of("e", "1 6 1 0\n1 7 1 0\n")};
+    static const char *const wanted[2][3][2] = {{{"12 34 67 ", "5 "}, {"34 67 ", ""}, {"", ""}},
+                                                {{"12 56 ", "34 7 "}, {"56 ", "7 "}, {"", ""}}};
+    for (int in_memory = 0; in_memory < 2; in_memory++) {
+        struct pd_dataset *d = dataset_of(in_memory, 3, paths);
+        d->batch_size = 2;
+        if (in_memory) assert_int_equal(pd_dataset_read(d, NULL, NULL), PD_OK);
+        for (int ahead = 0; ahead < 3; ahead++)
+            for (int k = 0; k < 3; k++) {
+                struct pd_pass_options options = {
+                    .workers = 2, .ahead = ahead, .is_fixed = 1, .skip = (int64_t)k * k};
+                struct pd_pass *p;
+                char ids[2][64] = {"", ""};
+                assert_int_equal(pd_pass_begin(d, &options, &p), PD_OK);
+                for (int w = 1; w >= 0; w--)
+                    ids_of(p, w, ids[w]);
+                assert_string_equal(ids[0], wanted[in_memory][k][0]);
+                assert_string_equal(ids[1], wanted[in_memory][k][1]);
+                assert_int_equal(pd_pass_check(p), PD_OK);
+                pd_pass_free(p);
+            }
+        pd_dataset_free(d);
+    }
+}
+
 /* What a change, a load or a pass needs stays until its end. */
 static void test_one_thing_at_a_time(void **state)
 {
@@ -360,8 +406,8 @@ static void test_one_thing_at_a_time(void **state)
     struct pd_pass *p, *second;
     const struct pd_batch *batch;
     struct pd_dataset *d = dataset_of(0, 1, &path);
-    assert_int_equal(pd_pass_begin(d, 1, 0, &p), PD_OK);
-    assert_int_equal(pd_pass_begin(d, 1, 0, &second), PD_INVALID);
+    assert_int_equal(pd_pass_begin(d, &one_worker, &p), PD_OK);
+    assert_int_equal(pd_pass_begin(d, &one_worker, &second), PD_INVALID);
     assert_non_null(strstr(pd_error(), "is being trained on; train before or after"));
     assert_int_equal(pd_dataset_set_command(d, "false"), PD_INVALID);
     assert_int_equal(pd_dataset_set_files(d, 0, NULL), PD_INVALID);
@@ -373,7 +419,7 @@ static void test_one_thing_at_a_time(void **state)
     assert_int_equal(pd_dataset_change(d, "being loaded", "load it"), PD_OK);
     assert_int_equal(pd_dataset_change(d, "being shuffled", "shuffle it"), PD_INVALID);
     assert_non_null(strstr(pd_error(), "is being loaded by another thread; wait for its end"));
-    assert_int_equal(pd_pass_begin(d, 1, 0, &p), PD_INVALID);
+    assert_int_equal(pd_pass_begin(d, &one_worker, &p), PD_INVALID);
     pd_dataset_changed(d);
     assert_int_equal(pd_dataset_set_command(d, "cat | cat"), PD_OK);
     pd_dataset_free(d);
@@ -390,7 +436,7 @@ static void test_a_large_batch(void **state)
         struct pd_dataset *d = dataset_of(in_memory, 1, &path);
         d->batch_size = INT64_MAX;
         if (in_memory) assert_int_equal(pd_dataset_read(d, NULL, NULL), PD_OK);
-        assert_int_equal(pd_pass_begin(d, 2, 0, &p), PD_OK);
+        assert_int_equal(pd_pass_begin(d, &two_workers, &p), PD_OK);
         assert_int_equal(pd_pass_next(p, 0, &batch), PD_OK);
         assert_int_equal(batch->samples, 2);
         for (int i = 0; i < 6; i++) {
@@ -634,6 +680,7 @@ int main(void)
         cmocka_unit_test(test_zeros_are_dropped_in_memory),
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_a_pass),
+        cmocka_unit_test(test_batches_of_ones_own),
         cmocka_unit_test(test_one_thing_at_a_time),
         cmocka_unit_test(test_a_large_batch),
         cmocka_unit_test(test_bad_lines_are_left_out),

@@ -250,7 +250,7 @@ static pd_status numbers_of(struct pd_dataset *d, int ahead, int64_t limit, uint
     struct pd_pass *p;
     const struct pd_batch *batch;
     *n = 0;
-    PD_TRY(pd_pass_begin(d, 1, ahead, &p));
+    PD_TRY(pd_pass_begin(d, &(struct pd_pass_options){.workers = 1, .ahead = ahead}, &p));
     pd_status status;
     while (*n < limit && (status = pd_pass_next(p, 0, &batch)) == PD_OK && batch) {
         memcpy(to + *n, batch->value[0]->tensor.data, (size_t)batch->samples * 8);

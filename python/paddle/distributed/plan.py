@@ -22,8 +22,8 @@ _IDENTITY = frozenset("""
     """.split())
 
 # A script may start a job inside a job. What is said here of one job is not of the other: where it keeps things, how it goes on.
-_OF_ONE_JOB = ("FLAGS_ps_accept_anew", "FLAGS_ps_accept_rollback", "FLAGS_ps_dir", "FLAGS_ps_fresh", "FLAGS_ps_http",
-               "FLAGS_ps_job", "FLAGS_ps_on_trainer_loss")
+_OF_ONE_JOB = ("FLAGS_checkpoint_dir", "FLAGS_ps_accept_anew", "FLAGS_ps_accept_rollback", "FLAGS_ps_dir", "FLAGS_ps_fresh",
+               "FLAGS_ps_http", "FLAGS_ps_job", "FLAGS_ps_on_trainer_loss", "FLAGS_resume")
 _SECRET = "PADDLE_PS_SECRET_FILE"
 _OUTER_FLAGS, _OUTER_SECRET = "PADDLE_OUTER_FLAGS", "PADDLE_OUTER_SECRET_FILE"  # which of them the job around had, and their values
 

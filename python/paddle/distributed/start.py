@@ -8,17 +8,18 @@ import fcntl
 import os
 import shutil
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paddle.distributed import guard, hosts, plan, ports, secret, watch, watched
+from paddle.distributed import guard, hosts, plan, ports, resume, secret, watch, watched
 from paddle.distributed.hosts import Endpoint, Usage
 from paddle.distributed.job import SERVER, WORKER, Job, Role, Secret
-from paddle.distributed.local import Engine
+from paddle.distributed.local import LONGEST_PAUSE, Engine
 from paddle.distributed.options import CHOICE, COUNT, MANY, SECONDS, SWITCH, TEXT, YES_NO, Option, Refused, read, show
-from paddle.distributed.show import Follower, clear, count, say
+from paddle.distributed.show import Follower, clear, count, say, span
 
 FIRST_PORT = 6170
 
@@ -26,10 +27,17 @@ FIRST_PORT = 6170
 COMMON = (
     Option("start_port", COUNT, "PORT", None, "the first port of servers that are counted (default: 6170, or free ones behind it)",
            least=1),
-    Option("restart", CHOICE, "none|workers|servers|all", "none", "what is started again when it fails"),
-    Option("max_restarts", COUNT, "N", 3, "how often each process may be started again", "max_restart"),
+    Option("restart", CHOICE, "none|workers|servers|all|job", "none",
+           "what is started again when it fails; job: all of it, from the newest checkpoint"),
+    Option("max_restarts", COUNT, "N", 3, "how often each process, or the job, may be started again", "max_restart"),
     Option("keep_going", SWITCH, "", False, "a worker that fails does not end the job: the others go on without it"),
     Option("grace", SECONDS, "SECONDS", 30.0, "between asking a process to end and killing it; servers write snapshots then"),
+    Option("checkpoint_dir", TEXT, "DIR", "", "keep checkpoints of a Fleet job there, from which it can go on"),
+    Option("checkpoint_seconds", COUNT, "SECONDS", None, "between two checkpoints (default: 600)"),
+    Option("checkpoint_steps", COUNT, "N", None, "a checkpoint after so many batches, in place of seconds"),
+    Option("checkpoint_keep", COUNT, "N", None, "how many checkpoints are kept (default: 2)", least=1),
+    Option("resume", TEXT, "auto|must|FOLDER", "",
+           "go on from the newest whole checkpoint, where there is one; must: there is one; or from that of a folder"),
     Option("env", MANY, "NAME=VALUE", None, "a variable for all processes; may be given several times"),
     Option("secret", CHOICE, "auto|none", "auto", "make a secret for the job where the environment has none"),
     Option("follow", CHOICE, "none|first|workers|all", "none", "whose output is shown here as well: the first worker's, ..."),
@@ -77,7 +85,16 @@ def main(command: Command, words: Sequence[str]) -> int:
             return 0
         door = watch.Door(settings["http"]) if settings["http"] else None
         _notes(settings, job, processes, door, [name for name in outer if name.startswith("FLAGS_")])
-        return run(job, processes, settings, command.words, door)
+        status, attempt = run(job, processes, settings, command.words, door), 0
+        while status > 0 and settings["restart"] == "job" and attempt < settings["max_restarts"]:
+            attempt += 1
+            job = _again(job, settings, attempt)
+            processes = [each for each in plan.make(job, os.environ, outer) if each.endpoint.host in local]
+            status = run(job, processes, settings, command.words, door)
+        folder = job.environment.get("FLAGS_checkpoint_dir")
+        if folder and status == 0 and not os.path.isdir(folder):
+            say(f"nobody has kept checkpoints in {folder}: that is for scripts with Fleet (docs/RESUME.md)")
+        return status
     except Usage as why:
         print(f"{command.name}: {why}", file=sys.stderr)
         return 2
@@ -118,11 +135,14 @@ def describe(settings: dict[str, Any], words: Sequence[str], held: ports.Held) -
     command = _command(settings, words)
     environment = _environment(settings["env"])
     around = {**os.environ, **environment}
-    restarted = {"none": (), "workers": (WORKER,), "servers": (SERVER,), "all": (SERVER, WORKER)}[settings["restart"]]
+    restarted = {"none": (), "job": (), "workers": (WORKER,), "servers": (SERVER,), "all": (SERVER, WORKER)}[settings["restart"]]
     if SERVER in restarted and not around.get("FLAGS_ps_dir"):
         raise Usage(f"--restart={settings['restart']} starts servers again, and they need a folder for what they hold: without it "
                     "they come back empty, and the workers refuse them. Set FLAGS_ps_dir=DIR, and FLAGS_ps_log=write, with which "
                     "nothing is lost (docs/LAUNCH.md).")
+    environment |= resume.variables(settings, around)
+    if settings["restart"] == "job" and not {**around, **environment}.get("FLAGS_checkpoint_dir"):
+        raise Usage("--restart=job has the job go on from its newest checkpoint: --checkpoint_dir=DIR says where they are kept.")
     if "FLAGS_ps_on_trainer_loss" not in around and (WORKER in restarted or settings["keep_going"]):
         environment["FLAGS_ps_on_trainer_loss"] = "shrink" if settings["keep_going"] else "wait"
 
@@ -149,6 +169,8 @@ def describe(settings: dict[str, Any], words: Sequence[str], held: ports.Held) -
         folder=os.getcwd(),
         reports=watched.folder_name() if settings["http"] and not settings["dry_run"] else "",
     )
+    if settings["restart"] == "job" and len(local) != len(set(everywhere)):
+        raise Usage("--restart=job is for jobs that are on this machine as a whole: on others nobody would start it again.")
     makes_secret = settings["secret"] == "auto" and len(local) == len(set(everywhere)) and bool(servers)
     return replace(job, secret=_secret(around, makes_secret)), local
 
@@ -252,6 +274,23 @@ def _secret(around: dict[str, str], makes_one: bool) -> Secret:
 
 
 # ---- the run ----
+
+
+def _again(job: Job, settings: dict[str, Any], attempt: int) -> Job:
+    """The job that has failed, as it is started again, after a pause in which its logs get other names."""
+    wait = min(2.0 ** (attempt - 1), LONGEST_PAUSE)
+    for name in ("server", "worker"):
+        for each in Path(job.log_dir).glob(f"{name}log.*") if job.log_dir else ():
+            if each.suffix[1:].isdigit() and each.stem == f"{name}log":
+                each.rename(f"{each}.before-{attempt}")
+    chosen = resume.chosen(job.environment["FLAGS_checkpoint_dir"], "auto")
+    where = "anew, as it has no checkpoint yet" if chosen == "never" else f"from {chosen}"
+    kept = f" (the logs so far: {job.log_dir}/*.before-{attempt})" if job.log_dir else ""
+    say(f"the job is started again in {span(wait)} ({attempt} of {settings['max_restarts']}), {where}{kept}")
+    time.sleep(wait)
+    made = Secret(secret.file_name()) if job.secret.file else job.secret
+    return replace(job, environment={**job.environment, "FLAGS_resume": chosen}, secret=made,
+                   reports=watched.folder_name() if job.reports else "")
 
 
 def _notes(settings: dict[str, Any], job: Job, processes: list[plan.Process], door: watch.Door | None,

@@ -9,12 +9,11 @@ Executor.train_from_dataset and infer_from_dataset run a Program over them. docs
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Sequence
 from typing import Any
 
-from paddle.fluid import dataset_deal
+from paddle.fluid import data_passes, dataset_deal
 from paddle.fluid.dataset_base import DatasetBase
 from paddle.fluid.dataset_page_views import PageViews
 
@@ -271,7 +270,7 @@ class InMemoryDataset(PageViews, DatasetBase):
             self.local_shuffle()
 
     def _seed(self) -> int:
-        return random.SystemRandom().getrandbits(64) if self.shuffle_seed is None else self.shuffle_seed & (2**64 - 1)
+        return data_passes.draw() if self.shuffle_seed is None else self.shuffle_seed & (2**64 - 1)
 
     def slots_shuffle(self, slots: Sequence[str]) -> None:
         """Gives the numbers of these variables to other samples, at random: what are they worth to a model? After
@@ -324,6 +323,9 @@ class InMemoryDataset(PageViews, DatasetBase):
             raise ValueError("The variables of set_use_var are no longer those with which the samples were loaded, which are "
                              f"{names}: call release_memory() and load_into_memory() again.")
         self.dataset.set_sizes(self.batch_size, self.thread_num)
+
+    def _facts(self) -> dict:
+        return {"the number of samples in memory": self.dataset.size()[0], "the batch size": self.batch_size}
 
     def __repr__(self) -> str:
         samples, size = self.dataset.size()

@@ -7,6 +7,8 @@ import random
 import socket
 from typing import Any
 
+from paddle.fluid import data_passes
+
 _TEXT_MOST = 2000
 
 
@@ -19,7 +21,7 @@ def deal(dataset, fleet: Any, seed: int | None, by_id: bool) -> None:
     role = fleet._role_maker
     worker, workers = fleet.worker_index(), fleet.worker_num()
     engine = dataset.dataset
-    token, drawn = (random.SystemRandom().getrandbits(64) | 1 for _ in range(2))
+    token, drawn = random.SystemRandom().getrandbits(64) | 1, data_passes.draw() | 1
     samples = engine.size()[0]
     said = _meet(role, workers, {"samples": samples, "slots": repr(dataset._lines), "seed": seed, "drawn": drawn, "token": token,
                                  "by_id": by_id})

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle.fluid import compiler, executor_servers, framework, profiler
+from paddle.fluid import compiler, data_passes, executor_servers, framework, profiler
 from paddle.fluid.dataset import DatasetBase
 from paddle.fluid.framework import Program, Variable
 from paddle.fluid.progress import Progress, watched
@@ -29,6 +29,10 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
     program = framework.default_main_program() if program is None else program
     if isinstance(program, compiler.CompiledProgram):
         program = program._program
+    counted = data_passes.begin("infer" if is_test else "train", scope or global_scope())
+    if counted is not None and counted.is_over:
+        counted.end()
+        return
     if is_test:
         program = executor._made_for(program, "infer_from_dataset", lambda: program.clone(for_test=True))
         program = executor_servers.with_lookups_on_servers(executor, program, scope or global_scope()) or program
@@ -38,14 +42,20 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
     if progress.wants_values:
         shown.watch(watched(program))
     if dataset._is_left_out("nothing is trained"):
+        if counted is not None:
+            counted.end()
         return
     dataset._prepare_to_run()
     threads = dataset._threads(thread)
+    where = ()
+    if counted is not None and not is_test:
+        counted.goes_over({**dataset._facts(), "the number of threads": threads})
+        where = (counted.skip, counted.every, counted.pause)
     if debug:
         profiler.start_profiler("All")
     try:
         report = dataset.dataset.train(program, scope or global_scope(), threads, shown.names, shown.period, shown.show_ms,
-                                       shown if shown.names else None, progress)
+                                       shown if shown.names else None, progress, *where)
         progress.close(report)
     except BaseException:
         with contextlib.suppress(OSError):  # which may be why it ends
@@ -55,6 +65,8 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
         if debug:
             profiler.stop_profiler("total", None)
         dataset._finish_to_run()
+    if counted is not None:
+        counted.end()
 
 
 class Shown:

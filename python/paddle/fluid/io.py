@@ -12,7 +12,7 @@ import warnings
 from typing import Callable
 
 from paddle import absent
-from paddle.fluid import core, io_check, io_distributed, io_table_parts, shown, suggest
+from paddle.fluid import core, data_passes, io_check, io_distributed, io_table_parts, shown, suggest
 from paddle.fluid.executor import Executor, global_scope  # noqa: F401
 from paddle.fluid.framework import Parameter, Program, Variable, default_main_program, program_guard
 from paddle.fluid.vartype import VarType
@@ -172,6 +172,8 @@ def save_vars(
         filename: one file for all; None: a file for each.
     """
     io_check.check_order(executor, dirname, "executor, dirname")
+    if dirname and data_passes.is_passing_over(f"saving to {dirname!r}"):
+        return None
     chosen = _chosen(main_program, vars, predicate)
     owner = io_distributed.knowing(_valid_program(main_program))
     if io_distributed.is_trainer(owner):
@@ -228,6 +230,8 @@ def save_persistables(executor: Executor, dirname: str | None, main_program: Pro
     program = _valid_program(main_program)
     if not io_distributed.is_trainer(program):
         return save_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
+    if dirname and data_passes.is_passing_over(f"saving to {dirname!r}"):
+        return None
     chosen = _chosen(program, None, is_persistable)
     states = io_distributed.lasting_on_servers(program)
     return io_distributed.save(executor, _folder_of(dirname, filename), program, chosen, filename, states)
@@ -518,6 +522,8 @@ def save_inference_model(
     io_check.check_order(executor, dirname, "dirname, feeded_var_names, target_vars, executor")
     feeds = [feeded_var_names] if isinstance(feeded_var_names, str) else list(feeded_var_names)
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
+    if data_passes.is_passing_over(f"saving the model {dirname!r}"):
+        return [var.name for var in targets]
     if not all(isinstance(name, str) for name in feeds):
         raise ValueError(f"feeded_var_names is a list of names (str), found {feeded_var_names!r}.")
     if (export_for_deployment and not targets) or not all(isinstance(var, Variable) for var in targets):

@@ -13,7 +13,7 @@ import warnings
 
 import numpy as np
 
-from paddle.fluid import core, io_distributed, io_state_servers
+from paddle.fluid import core, data_passes, io_distributed, io_state_servers
 from paddle.fluid import io as fluid_io
 from paddle.fluid.executor import Executor, global_scope, scope_guard
 from paddle.fluid.framework import Program, Variable
@@ -113,6 +113,8 @@ def save(program: Program, model_path: str) -> None:
         raise ValueError(
             f"fluid.save: the path must end in the first part of a file name, found {model_path!r}."
         )
+    if data_passes.is_passing_over(f"saving {model_path!r}"):
+        return
     program = io_distributed.knowing(program)
     if os.path.dirname(model_path):
         fluid_io._make_folder(os.path.dirname(model_path))

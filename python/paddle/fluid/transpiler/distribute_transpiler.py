@@ -65,6 +65,7 @@ class DistributeTranspiler:
         self._set_server_config()
         self._job: Job | None = None
         self._local: geo.LocalUpdates | None = None  # of a geo job
+        self._goes_on_from = ""  # a checkpoint: all processes of the job must say the same
 
     def __repr__(self) -> str:
         if self._job is None:
@@ -183,6 +184,8 @@ class DistributeTranspiler:
             removed=[] if mode == DistributedMode.GEO else removed,
         )
         self._job.lines = fingerprint(self._job, described)
+        if self._goes_on_from:
+            self._job.lines.append(f"a checkpoint to go on from: {self._goes_on_from}")
         if mode == DistributedMode.GEO:
             self._job.lines += self._local.lines(self.config.geo_sgd_need_push_nums)
         self._prepare = PreparePlan(self._job)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from paddle.fluid import io
+from paddle.fluid import data_passes, io
 from paddle.fluid.communicator import Communicator, check_mode
 from paddle.fluid.compiler import CompiledProgram
 from paddle.fluid.executor import Executor
 from paddle.fluid.framework import Program, Variable, default_main_program, default_startup_program
+from paddle.fluid.incubate.fleet.base import checkpoints
 from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet, Mode
-from paddle.fluid.incubate.fleet.base.role_maker import MPISymetricRoleMaker
+from paddle.fluid.incubate.fleet.base.role_maker import MPISymetricRoleMaker, RoleMakerBase
 from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
     AsyncStrategy,
     DistributedStrategy,
@@ -96,6 +98,17 @@ class DistributedTranspiler(Fleet):
         self.main_program: Program | None = None
         self._communicator: Communicator | None = None
         self._opt_info: dict = {}
+        self._checkpoints: checkpoints.Checkpoints | None = None
+
+    def init(self, role_maker: RoleMakerBase | None = None) -> None:
+        """Finds out who this process is, and where its job goes on (FLAGS_checkpoint_dir, FLAGS_resume). A script calls it first.
+
+        Args:
+            role_maker: who tells it; None: a PaddleCloudRoleMaker, which reads the environment.
+        """
+        super().init(role_maker)
+        self._checkpoints = checkpoints.from_flags(self)
+        data_passes.counter = self._checkpoints if self.is_worker() else None
 
     def _need(self, name: str) -> Any:
         """One of the Programs that minimize makes."""
@@ -124,6 +137,8 @@ class DistributedTranspiler(Fleet):
 
     def stop_worker(self) -> None:
         """A worker is done: servers hear it, and end when all are."""
+        if self._checkpoints is not None:
+            self._checkpoints.check_end()
         if self._communicator is not None:
             self._communicator.stop()
         self._role()._finalize()
@@ -143,6 +158,7 @@ class DistributedTranspiler(Fleet):
         if model_dir and not os.path.isdir(model_dir):
             raise ValueError(f"There is no directory named '{model_dir}'")
         startup = self._need("startup_program")
+        model_dir = (self._checkpoints and self._checkpoints.model()) or model_dir  # it is newer
         self._executor.run(startup)
         if model_dir:
             io.load_persistables(self._executor, model_dir, self.main_program)
@@ -177,6 +193,7 @@ class DistributedTranspiler(Fleet):
         startup = default_startup_program() if startup_program is None else startup_program
         origin = program.clone(for_test=False)
         transpiler = DistributeTranspiler(options)
+        transpiler._goes_on_from = self._checkpoints.name if self._checkpoints is not None else ""
         transpiler._set_server_config(strategy.get_server_runtime_config())
         # A server's number is no trainer's.
         transpiler.transpile(trainer_id=self.worker_index() if self.is_worker() else 0, program=program, startup_program=startup,
@@ -189,6 +206,23 @@ class DistributedTranspiler(Fleet):
         self.main_program, self.startup_program = transpiler.get_trainer_program(), startup
         if options.wait_port and not isinstance(self._role_maker, MPISymetricRoleMaker):
             self._wait_for_servers()
+
+    # ---- going on from a checkpoint ----
+
+    def resumable(self, reader: Callable[[], Iterator]) -> Callable[[], Iterator]:
+        """A reader whose items are the batches of the job's checkpoints, for loops that feed:
+        `for data in fleet.resumable(reader)():`. A job that goes on from a checkpoint begins behind the batches that it has. All
+        workers read as often, each to the end.
+
+        Args:
+            reader: gives the same batches in the same order whenever it is called for the same pass.
+        """
+        return reader if self._checkpoints is None else self._checkpoints.resumable(reader)
+
+    def is_passing_over(self) -> bool:
+        """Is the script on its way to the place of the checkpoint that the job goes on from? What it prints then means nothing.
+        """
+        return self._checkpoints is not None and self._checkpoints.is_passing_over()
 
     def _set_opt_info(self, opt_info: dict) -> None:
         self._opt_info = opt_info

@@ -1,0 +1,63 @@
+"""What a worker alone holds, in a checkpoint of its job: values that no server has, and the state of random numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+from typing import Any
+
+import numpy as np
+
+from paddle.fluid import io, io_distributed
+from paddle.fluid.data_feeder import convert_dtype
+from paddle.fluid.framework import Program
+from paddle.fluid.vartype import VarType
+
+
+def save(executor: Any, folder: str, program: Program, scope: Any) -> list[dict]:
+    """Statistics, metrics, averages; with geo states of optimizers. A file each; returns how to read them back."""
+    chosen = io._chosen(program, None, io.is_persistable)
+    own = [var for var in io_distributed.of_trainer_alone(program, chosen)
+           if var.type == VarType.LOD_TENSOR and _has_value(scope, var.name)]
+    saving, found = Program(), []
+    for number, var in enumerate(sorted(own, key=lambda each: each.name)):
+        here = saving.global_block().create_var(name=var.name, shape=var.shape, dtype=var.dtype, persistable=True)
+        path = os.path.join(folder, str(number))
+        saving.global_block().append_op(type="save", inputs={"X": [here]}, attrs={"file_path": path})
+        found.append({"name": var.name, "shape": list(var.shape), "dtype": convert_dtype(var.dtype)})
+    if found:
+        executor.run(saving, scope=scope)
+    return found
+
+
+def _has_value(scope: Any, name: str) -> bool:
+    holder = scope.find_var(name)
+    return holder is not None and holder.get_tensor()._is_initialized()
+
+
+def load(executor: Any, folder: str, values: list[dict], scope: Any) -> None:
+    """Brings back what save() wrote; `values` is what it returned."""
+    loading = Program()
+    for number, each in enumerate(values):
+        out = loading.global_block().create_var(name=each["name"], shape=each["shape"], dtype=each["dtype"], persistable=True)
+        path = os.path.join(folder, str(number))
+        loading.global_block().append_op(type="load", outputs={"Out": [out]}, attrs={"file_path": path})
+    if values:
+        executor.run(loading, scope=scope)
+
+
+def random_state() -> dict:
+    """Of Python and numpy, which scripts shuffle with; in plain values."""
+    name, keys, at, has_gauss, gauss = np.random.get_state()
+    version, state, rest = random.getstate()
+    return {"python": [version, list(state), rest], "numpy": [name, keys.tolist(), int(at), int(has_gauss), float(gauss)]}
+
+
+def set_random_state(found: dict) -> None:
+    """Sets what random_state() has returned."""
+    version, state, rest = found["python"]
+    random.setstate((version, tuple(state), rest))
+    name, keys, at, has_gauss, gauss = found["numpy"]
+    with contextlib.suppress(ValueError):  # this process has another generator of numpy's
+        np.random.set_state((name, np.array(keys, "uint32"), at, has_gauss, gauss))

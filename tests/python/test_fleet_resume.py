@@ -1,0 +1,279 @@
+"""A Fleet job that keeps checkpoints is killed as a whole, and goes on from the newest one: to the bits of a job that nobody
+disturbed. docs/RESUME.md is the guide."""
+
+import json
+import os
+import random
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_fleet_jobs import Job as FleetJob
+
+from paddle.fluid.incubate.fleet.base import checkpoint_folder as folders
+
+SCRIPT = Path(__file__).parent / "jobs" / "resume_job.py"
+SOON = {"FLAGS_rpc_deadline": "30000", "FLAGS_ps_notice": "1000", "PADDLE_PROGRESS": "0"}
+IS_LONG = os.environ.get("PADDLE_SOAK") == "1"
+NUMBER = "00000000deadbeef\n"  # of the job: without it each folder would have random seeds of its own
+
+
+def make_data(folder, files=6, seed=0):
+    """Files of different lengths: one worker has more batches than the other."""
+    rng = np.random.RandomState(seed)
+    folder.mkdir()
+    for number in range(files):
+        with open(folder / f"part-{number}", "w") as file:
+            for _ in range(rng.randint(15, 45)):
+                ids, x = rng.randint(1, 50, rng.randint(1, 4)), rng.uniform(-1, 1, 6)
+                file.write(f"{len(ids)} {' '.join(map(str, ids))} 6 {' '.join(f'{each:.3f}' for each in x)} "
+                           f"1 {rng.uniform(-1, 1):.3f}\n")
+    return folder
+
+
+class Job(FleetJob):
+    """All processes of a job with checkpoints, started."""
+
+    def __init__(self, folder, words, servers=2, workers=2, resume="auto", steps=5, **env):
+        flags = {"FLAGS_checkpoint_dir": str(folder), "FLAGS_resume": resume, "FLAGS_checkpoint_steps": str(steps)}
+        super().__init__(servers, workers, SCRIPT, **{**SOON, **flags, **env})
+        folder.mkdir(exist_ok=True)
+        if not (folder / "job").exists():
+            (folder / "job").write_text(NUMBER)
+        self.start_servers(*words)
+        self.start_workers(*words)
+
+    def kill(self):
+        for process in self.servers + self.workers:
+            process.kill()
+
+
+def bits(folder):
+    """What a job saved, less the numbers that parts of a table have of each save, and what a killed one left."""
+    return {str(path.relative_to(folder)): path.read_bytes().split(b"CPDLPART")[0] for path in sorted(folder.rglob("*"))
+            if path.is_file() and ".tmp." not in path.name}
+
+
+def run(folder, words, **options):
+    """A job that nobody disturbs."""
+    with Job(folder, words, **options) as job:
+        job.end()
+        return [worker.output() for worker in job.workers]
+
+
+def words_of(tmp_path, out, *more):
+    return ["--data", tmp_path / "data", "--save", tmp_path / out, *more]
+
+
+def drawn(outputs):
+    return [int(re.search(r"^drawn (\d+)$", output, re.MULTILINE).group(1)) for output in outputs]
+
+
+@pytest.mark.parametrize("at", [2, 5, 7] if not IS_LONG else range(1, 12))
+def test_killed_at_a_checkpoint_and_resumed_on_other_servers(tmp_path, at):
+    """Dropout, statistics of batch norm, Adam with a schedule, sparse rows, unequal numbers of batches; 2 servers, then 3, then 1.
+    The last checkpoints of a pass are made when one worker has no more batches."""
+    make_data(tmp_path / "data")
+    run(tmp_path / "whole", words_of(tmp_path, "right"))
+    words, ck = words_of(tmp_path, "found"), tmp_path / "ck"
+    with Job(ck, words, resume="never") as job:
+        job.workers[0].wait_for(f"checkpoint {folders.path_of(ck, at)}:", 60)
+        job.kill()
+    with Job(ck, words, servers=3) as job:
+        job.workers[0].wait_for(f"checkpoint {folders.path_of(ck, at + 2)}:", 60)
+        job.kill()
+    outputs = run(ck, words, servers=1)
+    assert all("this worker goes on from the checkpoint" in output for output in outputs)
+    assert bits(tmp_path / "right") == bits(tmp_path / "found")
+
+
+@pytest.mark.parametrize("words", [["--memory", "local"], ["--memory", "global", "--threads", "2", "--noise", "0"], ["--table"],
+                                   ["--feed"]], ids=["shuffled", "shuffled over all, two threads", "a table", "fed"])
+def test_killed_at_any_moment(tmp_path, words):
+    """Again and again, also while a checkpoint is written: shuffles in memory without a seed, a table of any ids, a loop that
+    feeds."""
+    make_data(tmp_path / "data")
+    run(tmp_path / "whole", words_of(tmp_path, "right", *words))
+    rng, ck = random.Random(str(words)), tmp_path / "ck"
+    for kill in range(6 if IS_LONG else 2):
+        with Job(ck, words_of(tmp_path, "found", *words), servers=1 + kill % 3) as job:
+            last = (folders.numbers(ck) or [0])[-1]
+            job.workers[0].wait_for(f"checkpoint {ck}", 60)
+            target = folders.path_of(ck, last + rng.randrange(1, 4), rng.choice([folders.NAME, folders.PART]))
+            while not os.path.exists(target) and all(worker.process.poll() is None for worker in job.workers):
+                pass
+            job.kill()
+    found = run(ck, words_of(tmp_path, "found", *words), servers=2)
+    if "--threads" not in words:  # two threads are Hogwild: sums of sums in another order
+        assert bits(tmp_path / "right") == bits(tmp_path / "found")
+    for number, worker in enumerate(("worker-0", "worker-1")):
+        state = json.loads((Path(folders.newest(ck)[0]) / worker / "state.json").read_text())
+        name, keys, *rest = state["random"]["numpy"]
+        np.random.set_state((name, np.array(keys, "uint32"), *rest))
+        assert np.random.randint(0, 1 << 30) == drawn(found)[number]  # nobody has drawn since
+
+
+# ---- what is refused, and told ----
+
+
+def fails(folder, words, text, **options):
+    """A worker of such a job ends with this error."""
+    with Job(folder, words, **options) as job:
+        ended = [worker.end(60) for worker in job.workers]
+        assert any(ended) and text in "".join(process.output() for process in job.workers + job.servers), job.workers[0].output()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A job that was killed in its second pass: the folder of its data, and that of its checkpoints."""
+    folder = tmp_path_factory.mktemp("made")
+    make_data(folder / "data", files=4)
+    words = words_of(folder, "found", "--each", folder / "pass")
+    with Job(folder / "ck", words, resume="never") as job:
+        job.workers[0].wait_for("pass 2, 10 batches", 60)
+        job.kill()
+    return folder
+
+
+def copy(made, tmp_path):
+    shutil.copytree(made, tmp_path / "job")
+    return tmp_path / "job", tmp_path / "job" / "ck"
+
+
+def test_what_a_script_saved_in_passes_before_stays(made, tmp_path):
+    job, ck = copy(made, tmp_path)
+    before = bits(job / "pass-0")
+    outputs = run(ck, words_of(job, "found", "--each", job / "pass"))
+    assert "pass 1 (train) is in the checkpoint: it is not made again." in outputs[1]
+    assert re.search(r"saving to '.*pass-0' is passed over: the checkpoint that this job goes on from was made later.", outputs[0])
+    assert bits(job / "pass-0") == before and bits(job / "pass-2") == bits(job / "found") != before
+
+
+def test_a_script_with_fewer_passes_has_done_nothing(made, tmp_path):
+    job, ck = copy(made, tmp_path)
+    fails(ck, words_of(job, "found", "--passes", 1), "was made in pass 2 of the data, and this script ended after 1")
+    assert not (job / "found").exists()
+
+
+def test_other_files_in_the_middle_of_a_pass(made, tmp_path):
+    job, ck = copy(made, tmp_path)
+    (job / "data" / "part-0").rename(job / "data" / "part-9")
+    fails(ck, words_of(job, "found"), "made in the middle of a pass over other data: the list of files and sizes was [")
+
+
+def test_another_number_of_workers_or_of_threads(made, tmp_path):
+    job, ck = copy(made, tmp_path)
+    fails(ck, words_of(job, "found"), "is of a job with 2 workers, and this one has 3", workers=3)
+    fails(ck, words_of(job, "found", "--threads", 2), "the number of threads was 1, and is 2")
+
+
+def test_a_folder_with_checkpoints_is_no_place_for_a_new_job(made, tmp_path):
+    job, ck = copy(made, tmp_path)
+    fails(ck, words_of(job, "found"), "has checkpoints of a job, and a job that begins anew would take their place", resume="never")
+
+
+def test_servers_that_keep_a_state_of_their_own(made, tmp_path):
+    job, ck = copy(made, tmp_path)
+    with Job(ck, words_of(job, "found"), FLAGS_ps_dir=str(tmp_path / "kept"), FLAGS_rpc_deadline="3000") as processes:
+        assert processes.servers[0].end(60) == 1
+        assert "unset one of FLAGS_resume and FLAGS_ps_dir" in processes.servers[0].output()
+
+
+def test_processes_that_begin_with_different_checkpoints(made, tmp_path):
+    """The folder of servers is another one."""
+    job, ck = copy(made, tmp_path)
+    with Job(ck, words_of(job, "found"), FLAGS_rpc_deadline="8000") as processes:
+        for server in processes.servers:
+            server.close()
+        processes.servers.clear()
+        processes.env["FLAGS_checkpoint_dir"] = str(tmp_path / "other")
+        processes.start_servers(*words_of(job, "found"))
+        assert all(worker.end(60) for worker in processes.workers)
+        told = processes.workers[0].output()
+        assert "the trainer has a checkpoint to go on from (checkpoint-" in told and "which the server has not" in told
+
+
+def test_one_worker_is_started_again_alone(made, tmp_path):
+    job, ck = copy(made, tmp_path)
+    with Job(ck, words_of(job, "found", "--passes", 40), FLAGS_ps_on_trainer_loss="wait", FLAGS_checkpoint_keep="9") as processes:
+        processes.workers[0].wait_for("pass 3, 5 batches", 60)
+        chosen = re.search(r"goes on from the checkpoint (\S+):", processes.workers[1].output()).group(1)
+        processes.workers.pop().close()
+        env = {"TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": "1", "FLAGS_resume": chosen}
+        again = processes._start("worker-1", words_of(job, "found", "--passes", 40), env)
+        processes.workers.append(again)
+        assert again.end(60) == 1
+        assert re.search(r"servers are at step \d+ of a job that this worker was in", again.output()), again.output()
+
+
+def test_a_checkpoint_that_cannot_be_written_does_not_end_the_training(tmp_path):
+    make_data(tmp_path / "data", files=4)
+    with Job(tmp_path / "ck", words_of(tmp_path, "found"), resume="never") as job:
+        job.workers[0].wait_for("checkpoint-00000001:", 60)
+        (tmp_path / "ck").rename(tmp_path / "away")
+        (tmp_path / "ck").write_text("no folder")
+        job.end()
+        assert "could not be written, and training goes on without it" in job.workers[0].output()
+    assert (tmp_path / "found").is_dir()
+
+
+# ---- folders ----
+
+
+def small(folder, number, text="abc", workers=1):
+    path = Path(folders.path_of(folder, number, folders.PART))
+    (path / "model").mkdir(parents=True)
+    (path / "model" / "w").write_text(text)
+    folders.write_list(path, {"workers": workers})
+    path.rename(folders.path_of(folder, number))
+    return Path(folders.path_of(folder, number))
+
+
+def test_the_newest_whole_one(tmp_path):
+    assert folders.choose(tmp_path, "auto") == (None, [])
+    with pytest.raises(ValueError, match="FLAGS_resume=must, and there is no checkpoint"):
+        folders.choose(tmp_path, "must")
+    first, second, third, fourth = (small(tmp_path, number) for number in (1, 2, 9, 10))
+    assert folders.choose(str(tmp_path), "auto") == (str(fourth), [])
+    (fourth / "model" / "w").write_text("abcd")
+    (third / "model" / "w").unlink()
+    (second / "checkpoint.json").write_text("{")
+    found, wrong = folders.choose(str(tmp_path), "must")
+    assert found == str(first) and len(wrong) == 3
+    assert "has 4 bytes, and had 3" in wrong[0] and "No such file" in wrong[1] and "cannot be read" not in wrong[0]
+    (first / "model" / "w").write_text("abx")  # as long as before
+    assert folders.choose(str(tmp_path), "auto")[0] == str(first)
+    with pytest.raises(ValueError, match="no checkpoint in .* is whole"):
+        folders.choose(str(tmp_path), "auto", reads_all=True)
+    assert "its checksum is not the one" in folders.damage(str(first), True)
+
+
+def test_what_is_said_of_resume(tmp_path):
+    with pytest.raises(ValueError, match="Did you mean 'auto'"):
+        folders.choose(tmp_path, "aut")
+    with pytest.raises(ValueError, match="FLAGS_checkpoint_dir says in which folder"):
+        folders.choose("", "auto")
+    path = small(tmp_path, 3)
+    assert folders.choose("", f"{path}/") == (str(path), [])
+    with pytest.raises(ValueError, match="its version is 7, and this package reads 1"):
+        (path / "checkpoint.json").write_text('{"version": 7}')
+        folders.choose("", str(path))
+
+
+def test_old_ones_go(tmp_path):
+    for number in (1, 2, 3):
+        small(tmp_path, number)
+    Path(folders.path_of(tmp_path, 7, folders.PART)).mkdir()
+    assert folders.next_number(tmp_path) == 8
+    folders.remove_old(tmp_path, 2)
+    assert folders.numbers(tmp_path) == [2, 3] and sorted(os.listdir(tmp_path)) == ["checkpoint-00000002", "checkpoint-00000003"]
+
+
+def test_the_number_of_a_job(tmp_path):
+    number = folders.job_number(str(tmp_path / "new"))
+    assert folders.job_number(str(tmp_path / "new")) == number and os.listdir(tmp_path / "new") == ["job"]
+    (tmp_path / "new" / "job").write_text("nonsense")
+    with pytest.raises(ValueError, match="does not have the number of a job"):
+        folders.job_number(str(tmp_path / "new"))
