@@ -109,3 +109,8 @@ int pd_room_aligned(void **at, size_t *size, size_t need)
     *size = *at ? need : 0;
     return *at != NULL;
 }
+
+int pd_room_growing(void **at, size_t *size, size_t need)
+{
+    return *size >= need || pd_room_aligned(at, size, need + need / 4);
+}

@@ -20,6 +20,8 @@ void pd_free_aligned(void *memory);
 /* Room for `need` bytes at *at, which has *size: the same block, or a new one when it is too small; what was
  * in it goes. 0: memory is short, and there is none. */
 int pd_room_aligned(void **at, size_t *size, size_t need);
+/* The same for a need that grows little by little: a new block has a quarter more. */
+int pd_room_growing(void **at, size_t *size, size_t need);
 
 /* Tests: the `n`-th request from now fails, and all after it while `n` stays reached; 0 switches this off. */
 void pd_alloc_fail_at(uint64_t n);

@@ -12,17 +12,7 @@ static struct pd_frame *frame_of(const struct pd_run *run)
 static void *step_scratch(const struct pd_run *run, size_t bytes)
 {
     struct pd_frame *f = frame_of(run);
-    if (f->scratch_size < bytes) {
-        size_t size = bytes + bytes / 4;
-        void *data = pd_malloc_aligned(size);
-        if (!data) {
-            pd_no_memory();
-            return NULL;
-        }
-        pd_free_aligned(f->scratch);
-        f->scratch = data;
-        f->scratch_size = size;
-    }
+    if (!pd_room_growing(&f->scratch, &f->scratch_size, bytes)) (void)pd_no_memory();
     return f->scratch;
 }
 

@@ -223,13 +223,7 @@ static pd_status push_cut_rows(const struct pd_run *r, struct pd_client *client,
     struct pd_ps_state *state = r->state;
     const struct pd_value *x = r->in[0].at[0];
     size_t row = row_bytes(&x->tensor.meta), n = (size_t)x->rows.n, size = n * (sizeof(int64_t) + row);
-    if (state->rows_size < size) {
-        pd_free_aligned(state->rows);
-        state->rows_size = 0;
-        state->rows = pd_malloc_aligned(size);
-        if (!state->rows) return pd_no_memory();
-        state->rows_size = size;
-    }
+    if (!pd_room_aligned(&state->rows, &state->rows_size, size)) return pd_no_memory();
     int64_t *numbers = state->rows, first = 0;
     char *data = (char *)state->rows + n * sizeof(int64_t);
     size_t used = 0;

@@ -142,8 +142,7 @@ static pd_status ask(const struct pd_run *r, struct pd_client *client, struct pd
     for (int s = 0; s < l->n; s++) {
         struct pd_ps_share *share = &l->shares[s];
         size_t bytes = (size_t)share->rows.n * row;
-        if (bytes > share->data_size && !pd_room_aligned(&share->data, &share->data_size, bytes + bytes / 4))
-            return pd_no_memory();
+        if (!pd_room_growing(&share->data, &share->data_size, bytes)) return pd_no_memory();
         share->from = share->rows.at;
         share->n = share->rows.n;
         share->row = row;

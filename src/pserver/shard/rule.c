@@ -9,16 +9,7 @@
 static void *rule_scratch(const struct pd_run *run, size_t bytes)
 {
     struct pd_rule *rule = run->frame;
-    if (rule->scratch_size < bytes) {
-        void *data = pd_malloc_aligned(bytes + bytes / 4);
-        if (!data) {
-            pd_no_memory();
-            return NULL;
-        }
-        pd_free_aligned(rule->scratch);
-        rule->scratch = data;
-        rule->scratch_size = bytes + bytes / 4;
-    }
+    if (!pd_room_growing(&rule->scratch, &rule->scratch_size, bytes)) (void)pd_no_memory();
     return rule->scratch;
 }
 

@@ -369,9 +369,7 @@ static pd_status merge_rows(struct pd_shard *shard, const struct unit *u, uint64
         return pd_fail(PD_RANGE, "'%s': %lld rows in one step; at most %d", u->spec.grad, (long long)n,
                        INT32_MAX);
     if (!pd_vec_reserve(&shard->rows, (int)n)) return pd_no_memory();
-    if (shard->rows_data_size < (size_t)n * row &&
-        !pd_room_aligned(&shard->rows_data, &shard->rows_data_size, (size_t)n * row * 5 / 4))
-        return pd_no_memory();
+    if (!pd_room_growing(&shard->rows_data, &shard->rows_data_size, (size_t)n * row)) return pd_no_memory();
     int by = divisor(shard, u);
     for (int t = 0; t < shard->config.trainers; t++) {
         const struct pd_given *g = &u->given[t];

@@ -116,18 +116,6 @@ static pd_status run_rule(struct hashed *h, int n, struct pd_row *const *rows, i
     return carry(h, n, rows, 1);
 }
 
-static pd_status grow_grad(struct hashed *h, int64_t rows)
-{
-    size_t bytes = (size_t)rows * (size_t)h->width * sizeof(float);
-    if (h->grad_size >= bytes) return PD_OK;
-    pd_free_aligned(h->grad);
-    h->grad_size = 0;
-    h->grad = pd_malloc_aligned(bytes + bytes / 4);
-    if (!h->grad) return pd_no_memory();
-    h->grad_size = bytes + bytes / 4;
-    return PD_OK;
-}
-
 /* Groups [from, from + n) of a gradient, each of one id. */
 static pd_status update_batch(struct hashed *h, const struct pd_rows_groups *g, int64_t from, int n,
                               const float *grad)
@@ -142,14 +130,15 @@ static pd_status update_batch(struct hashed *h, const struct pd_rows_groups *g, 
     int is_whole = !g->start; /* the gradient can be used where it is */
     for (int i = 0; i < n; i++)
         is_whole &= rows[i] != NULL;
-    if (!is_whole) PD_TRY(grow_grad(h, members));
+    if (!is_whole && !pd_room_growing(&h->grad, &h->grad_size, (size_t)(members * w) * sizeof *grad))
+        return pd_no_memory();
     for (int i = 0; i < n; i++) {
         if (!rows[i]) continue;
         int64_t first = g->start ? g->start[from + i] : from + i,
                 end = g->start ? g->start[from + i + 1] : first + 1;
         for (int64_t m = first; m < end; m++) {
             int64_t at = g->start ? g->at[m] : m;
-            if (!is_whole) memcpy(h->grad + h->rows.n * w, grad + at * w, (size_t)w * sizeof *grad);
+            if (!is_whole) memcpy((float *)h->grad + h->rows.n * w, grad + at * w, (size_t)w * sizeof *grad);
             h->rows.at[h->rows.n++] = there;
         }
         rows[there++] = rows[i];
@@ -180,14 +169,7 @@ static pd_status group(struct hashed *h, int64_t n, const int64_t *ids, struct p
         *out = (struct pd_rows_groups){.n = n, .row = (int64_t *)ids};
         return PD_OK;
     }
-    size_t bytes = pd_rows_group_bytes(n);
-    if (h->groups_size < bytes) {
-        pd_free(h->groups);
-        h->groups_size = 0;
-        h->groups = pd_malloc(bytes + bytes / 4);
-        if (!h->groups) return pd_no_memory();
-        h->groups_size = bytes + bytes / 4;
-    }
+    if (!pd_room_growing(&h->groups, &h->groups_size, pd_rows_group_bytes(n))) return pd_no_memory();
     pd_rows_group(ids, n, h->groups, out);
     return PD_OK;
 }
@@ -246,7 +228,7 @@ static void free_hashed(struct pd_table *table)
     pd_row_store_free(h->waiting);
     pd_vec_free(&h->rows);
     pd_free_aligned(h->grad);
-    pd_free(h->groups);
+    pd_free_aligned(h->groups);
     pd_free(h->begin);
     pd_free(h);
 }

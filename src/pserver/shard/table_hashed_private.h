@@ -26,7 +26,7 @@ struct hashed {
     int64_t swept[2]; /* how far the search for what has expired is: in the store, among those that wait */
     void *groups;     /* memory for pd_rows_group */
     size_t groups_size;
-    float *grad; /* of a batch, put together */
+    void *grad; /* of a batch, put together */
     size_t grad_size;
     PD_VEC(int64_t) rows; /* their places in the batch */
     struct head {         /* what a snapshot has beside the rows */
