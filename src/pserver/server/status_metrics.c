@@ -52,11 +52,6 @@ static void put_labelled(const struct scene *s, const char *name, const char *la
     pd_buf_printf(s->out, "} %.17g\n", value);
 }
 
-static void put_trainer(const struct scene *s, const char *name, int trainer, double value)
-{
-    pd_buf_printf(s->out, "%s{trainer=\"%d\"} %.17g\n", name, trainer, value);
-}
-
 /* `label` and `text`: one more label, or NULL. Bounds are times `unit`. */
 static void put_histogram(const struct scene *s, const char *name, const char *label, const char *text,
                           const struct pd_histogram *h, double unit)
@@ -164,14 +159,19 @@ static void loop_cpu(const struct scene *s, const char *name)
 
 /* ---- tables ---- */
 
-static void table_rows(const struct scene *s, const char *name)
-{
-    for (int i = 0; i < s->n; i++)
-        for (int t = 0; t < s->lanes[i].tables.n; t++)
-            if (s->lanes[i].tables.at[t].rows >= 0)
-                put_labelled(s, name, "table", s->lanes[i].tables.at[t].name,
-                             (double)s->lanes[i].tables.at[t].rows);
-}
+/* A number of each table of rows by id. */
+#define OF_TABLES(put, number)                                                                               \
+    static void put(const struct scene *s, const char *name)                                                 \
+    {                                                                                                        \
+        for (int i = 0; i < s->n; i++)                                                                       \
+            for (int t = 0; t < s->lanes[i].tables.n; t++) {                                                 \
+                const struct pd_table_report *r = &s->lanes[i].tables.at[t];                                 \
+                if (r->rows >= 0) put_labelled(s, name, "table", r->name, (double)r->number);                \
+            }                                                                                                \
+    }
+OF_TABLES(table_rows, rows)
+OF_TABLES(rows_admitted, tally.admitted)
+OF_TABLES(rows_evicted, tally.evicted)
 
 static void table_bytes(const struct scene *s, const char *name)
 {
@@ -197,24 +197,6 @@ static void gradient_bytes(const struct scene *s, const char *name)
     if (s->n) put_number(s, name, (double)bytes);
 }
 
-static void rows_admitted(const struct scene *s, const char *name)
-{
-    for (int i = 0; i < s->n; i++)
-        for (int t = 0; t < s->lanes[i].tables.n; t++)
-            if (s->lanes[i].tables.at[t].rows >= 0)
-                put_labelled(s, name, "table", s->lanes[i].tables.at[t].name,
-                             (double)s->lanes[i].tables.at[t].tally.admitted);
-}
-
-static void rows_evicted(const struct scene *s, const char *name)
-{
-    for (int i = 0; i < s->n; i++)
-        for (int t = 0; t < s->lanes[i].tables.n; t++)
-            if (s->lanes[i].tables.at[t].rows >= 0)
-                put_labelled(s, name, "table", s->lanes[i].tables.at[t].name,
-                             (double)s->lanes[i].tables.at[t].tally.evicted);
-}
-
 /* ---- trainers ---- */
 
 static void trainers(const struct scene *s, const char *name)
@@ -228,29 +210,17 @@ static void trainers(const struct scene *s, const char *name)
     }
 }
 
-static void trainer_step(const struct scene *s, const char *name)
-{
-    for (int i = 0; s->whole && i < s->whole->trainers.n; i++)
-        put_trainer(s, name, s->whole->trainers.at[i].any->trainer, (double)s->whole->trainers.at[i].step);
-}
-
-static void trainer_late(const struct scene *s, const char *name)
-{
-    for (int i = 0; s->whole && i < s->whole->trainers.n; i++)
-        put_trainer(s, name, s->whole->trainers.at[i].any->trainer, s->whole->trainers.at[i].late_s);
-}
-
-static void trainer_in(const struct scene *s, const char *name)
-{
-    for (int i = 0; s->whole && i < s->whole->trainers.n; i++)
-        put_trainer(s, name, s->whole->trainers.at[i].any->trainer, (double)s->whole->trainers.at[i].in);
-}
-
-static void trainer_out(const struct scene *s, const char *name)
-{
-    for (int i = 0; s->whole && i < s->whole->trainers.n; i++)
-        put_trainer(s, name, s->whole->trainers.at[i].any->trainer, (double)s->whole->trainers.at[i].out);
-}
+#define OF_TRAINERS(put, number)                                                                             \
+    static void put(const struct scene *s, const char *name)                                                 \
+    {                                                                                                        \
+        for (int i = 0; s->whole && i < s->whole->trainers.n; i++)                                           \
+            pd_buf_printf(s->out, "%s{trainer=\"%d\"} %.17g\n", name, s->whole->trainers.at[i].any->trainer, \
+                          (double)s->whole->trainers.at[i].number);                                          \
+    }
+OF_TRAINERS(trainer_step, step)
+OF_TRAINERS(trainer_late, late_s)
+OF_TRAINERS(trainer_in, in)
+OF_TRAINERS(trainer_out, out)
 
 static void barrier_wait(const struct scene *s, const char *name)
 {
@@ -313,42 +283,38 @@ static void connections_refused(const struct scene *s, const char *name)
 
 /* ---- the disk ---- */
 
-static const struct pd_durable *disk_of(const struct scene *s)
+/* 0: there is none. */
+static int look_at_disk(const struct scene *s, struct pd_durable_tally *out)
 {
-    return s->n ? s->server->durable : NULL;
+    if (!s->n || !s->server->durable) return 0;
+    pd_durable_count(s->server->durable, out);
+    return 1;
 }
 
 static void checkpoint_duration(const struct scene *s, const char *name)
 {
     struct pd_durable_tally t;
-    if (!disk_of(s)) return;
-    pd_durable_count(disk_of(s), &t);
-    pd_buf_printf(s->out, "%s_sum %.9g\n%s_count %llu\n", name, (double)t.written_ns * 1e-9, name,
-                  (unsigned long long)t.written);
+    if (look_at_disk(s, &t))
+        pd_buf_printf(s->out, "%s_sum %.9g\n%s_count %llu\n", name, (double)t.written_ns * 1e-9, name,
+                      (unsigned long long)t.written);
 }
 
 static void checkpoints_failed(const struct scene *s, const char *name)
 {
     struct pd_durable_tally t;
-    if (!disk_of(s)) return;
-    pd_durable_count(disk_of(s), &t);
-    put_number(s, name, (double)t.failed);
+    if (look_at_disk(s, &t)) put_number(s, name, (double)t.failed);
 }
 
 static void checkpoint_step(const struct scene *s, const char *name)
 {
     struct pd_durable_tally t;
-    if (!disk_of(s)) return;
-    pd_durable_count(disk_of(s), &t);
-    if (t.written) put_number(s, name, (double)t.last_step);
+    if (look_at_disk(s, &t) && t.written) put_number(s, name, (double)t.last_step);
 }
 
 static void checkpoint_bytes(const struct scene *s, const char *name)
 {
     struct pd_durable_tally t;
-    if (!disk_of(s)) return;
-    pd_durable_count(disk_of(s), &t);
-    if (t.written) put_number(s, name, (double)t.last_bytes);
+    if (look_at_disk(s, &t) && t.written) put_number(s, name, (double)t.last_bytes);
 }
 
 static void fsyncs(const struct scene *s, const char *name)
