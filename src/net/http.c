@@ -58,11 +58,12 @@ struct pd_http {
 
 static const char plain[] = "text/plain; charset=utf-8";
 
-static void say(struct pd_http_answer *out, int status, const char *text)
+static void say(struct visit *v, int status, const char *text)
 {
-    out->status = status;
-    out->type = plain;
-    pd_buf_text(&out->body, text);
+    v->answer.status = status;
+    v->answer.type = plain;
+    pd_buf_text(&v->answer.body, text);
+    v->is_answered = 1;
 }
 
 /* ---- answers ---- */
@@ -141,8 +142,7 @@ static int ask(struct visit *v, const char *path)
     uint64_t ticket = v->ticket;
     pthread_mutex_unlock(&h->lock);
     if (!may_wait) {
-        say(&v->answer, MHD_HTTP_SERVICE_UNAVAILABLE, "it ends\n");
-        v->is_answered = 1;
+        say(v, MHD_HTTP_SERVICE_UNAVAILABLE, "it ends\n");
         return 1;
     }
     if (h->site.get(h->site.arg, path, ticket, &now)) pd_http_reply(h, ticket, &now);
@@ -167,18 +167,16 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
         *size = 0;
         return MHD_YES;
     }
-    int is_read = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    if (!v->is_answered && !v->ticket && !is_read) {
-        say(&v->answer, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD only\n");
-        v->is_answered = 1;
-    } else if (!v->is_answered && !v->ticket && !is_meant(v)) {
-        say(&v->answer, MHD_HTTP_MISDIRECTED_REQUEST,
+    if (v->is_answered) return send_answer(v);
+    if (v->ticket) return MHD_YES; /* its answer is on the way */
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+        say(v, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD only\n");
+    else if (!is_meant(v))
+        say(v, MHD_HTTP_MISDIRECTED_REQUEST,
             "this port is for this machine: ask for it as localhost, or by its address\n");
-        v->is_answered = 1;
-    } else if (!v->is_answered && !v->ticket && !ask(v, url)) {
+    else if (!ask(v, url))
         return MHD_YES;
-    }
-    return v->is_answered ? send_answer(v) : MHD_YES;
+    return send_answer(v);
 }
 
 static void on_over(void *arg, struct MHD_Connection *connection, void **state,
@@ -305,8 +303,8 @@ void pd_http_close(struct pd_http *h)
     h->closes = 1;
     while (h->waiting.n) {
         struct visit *v = h->waiting.at[0];
-        say(&v->answer, MHD_HTTP_SERVICE_UNAVAILABLE, "it ends\n");
-        v->is_answered = v->is_last = 1;
+        say(v, MHD_HTTP_SERVICE_UNAVAILABLE, "it ends\n");
+        v->is_last = 1;
         h->n_told++;
         pd_vec_drop(&h->waiting, v);
         h->lib->resume_connection(v->connection);
