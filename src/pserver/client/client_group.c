@@ -63,8 +63,7 @@ static int add(struct pd_client *c, struct link *link)
 {
     PD_HOLD(&c->links_lock);
     link->index = c->links.n;
-    int ok = pd_vec_push(&c->links, link);
-    return ok;
+    return pd_vec_push(&c->links, link);
 }
 
 pd_status pd_client_find(struct pd_client *c, const char *endpoint, struct link **out)
@@ -134,8 +133,7 @@ uint64_t pd_client_job_at(struct pd_client *c, const char *endpoint)
 {
     PD_HOLD(&c->links_lock);
     const struct link *link = find(c, endpoint);
-    uint64_t job = link ? atomic_load(&link->group->job) : 0;
-    return job;
+    return link ? atomic_load(&link->group->job) : 0;
 }
 
 int pd_link_is_pushed_to(const struct link *link, int n, const char *const *endpoints)
@@ -233,7 +231,7 @@ static int is_numbered_alike(const struct link *link)
     return 1;
 }
 
-static int nobody_passes(void *arg)
+int pd_group_passes_nothing(void *arg)
 {
     const struct link *link = arg;
     const struct pd_client *c = link->client;
@@ -290,7 +288,7 @@ static pd_status pass_begun(struct pd_client *c, struct link *one, const struct 
                 is_behind = w->passes = 1;
                 pd_push_flush(w);
             }
-        PD_TRY(pd_client_wait_until(c, run, nobody_passes, one, "passing a step that was begun"));
+        PD_TRY(pd_client_wait_until(c, run, pd_group_passes_nothing, one, "passing a step that was begun"));
     }
     if (least < first)
         pd_log(PD_LOG_INFO,
@@ -345,7 +343,8 @@ pd_status pd_group_align(struct link *one, const struct pd_run *run, int n, cons
                 pd_push_flush(w);
             }
         }
-    PD_TRY(pd_client_wait_until(c, run, nobody_passes, one, "joining the step that the servers are in"));
+    PD_TRY(pd_client_wait_until(c, run, pd_group_passes_nothing, one,
+                                "joining the step that the servers are in"));
     if (last > 1)
         pd_log(PD_LOG_INFO, "trainer %d goes on after step %llu", c->id, (unsigned long long)last - 1);
     pd_client_tell_own(c, run, last > 1);

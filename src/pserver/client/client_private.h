@@ -287,6 +287,8 @@ pd_status pd_client_find_all(struct pd_client *client, int n, const char *const 
 uint64_t pd_client_steps_at(struct pd_client *client, const char *endpoint);
 uint64_t pd_client_job_at(struct pd_client *client, const char *endpoint);
 void pd_group_count(struct link *link); /* one of its wires counts another step: notes it in `steps` */
+/* Has this trainer come through all steps that it gives nothing to, at the servers of this one's job? */
+int pd_group_passes_nothing(void *link);
 /* Does an exchange that ends steps on `endpoints` end one there? */
 int pd_link_is_pushed_to(const struct link *link, int n, const char *const *endpoints);
 /* Before the first step with the servers of this one. */

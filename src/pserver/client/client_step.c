@@ -283,14 +283,6 @@ void pd_push_ended(struct wire *w)
 
 /* ---- a step without this trainer ---- */
 
-static int none_is_passed(void *arg)
-{
-    const struct group *g = ((const struct link *)arg)->group;
-    PD_EACH_WIRE_OF(((const struct link *)arg)->client, g, w)
-        if (w->passes) return 0;
-    return 1;
-}
-
 pd_status pd_push_stand_aside(struct pd_client *c, struct link *one, const struct pd_run *run, uint64_t step,
                               int n, const char *const *endpoints)
 {
@@ -301,7 +293,7 @@ pd_status pd_push_stand_aside(struct pd_client *c, struct link *one, const struc
         w->passes = w->is_aside = 1;
         pd_push_flush(w);
     }
-    return pd_client_wait_until(c, run, none_is_passed, one, "a step that others have a batch for");
+    return pd_client_wait_until(c, run, pd_group_passes_nothing, one, "a step that others have a batch for");
 }
 
 /* ---- the exchange ---- */
