@@ -468,7 +468,7 @@ static void *work(void *arg)
 
 /* ---- a run ends its step ---- */
 
-static pd_status poll_run(void *arg)
+pd_status pd_comm_poll_run(void *arg)
 {
     const struct pd_run *run = arg;
     return run->step->poll(run);
@@ -510,7 +510,7 @@ static pd_status put(const struct pd_run *run)
     open->copy = NULL;
     uint64_t mine = ++queued;
     pthread_cond_broadcast(&changed);
-    return settings.mode == PD_COMM_ROUNDS ? wait_over(mine - 1, mine, poll_run, (void *)run) : PD_OK;
+    return settings.mode == PD_COMM_ROUNDS ? wait_over(mine - 1, mine, pd_comm_poll_run, (void *)run) : PD_OK;
 }
 
 pd_status pd_comm_queue(struct pd_step_copy *copy)
@@ -734,14 +734,9 @@ static pd_status stop(int at_once, int (*poll)(void *arg), void *arg)
     return clean_up();
 }
 
-struct user_poll {
-    int (*poll)(void *arg);
-    void *arg;
-};
-
-static pd_status poll_user(void *arg)
+pd_status pd_comm_poll_user(void *arg)
 {
-    const struct user_poll *user = arg;
+    const struct pd_comm_user *user = arg;
     return user->poll && user->poll(user->arg) ? pd_fail(PD_INTERRUPTED, "interrupted") : PD_OK;
 }
 
@@ -751,7 +746,7 @@ static pd_status drain(int (*poll)(void *arg), void *arg)
     if (!has_thread || settings.mode != PD_COMM_QUEUE) return told_failure();
     is_waited_for++;
     pthread_cond_broadcast(&changed);
-    pd_status status = wait_over(over, queued, poll_user, &(struct user_poll){poll, arg});
+    pd_status status = wait_over(over, queued, pd_comm_poll_user, &(struct pd_comm_user){poll, arg});
     is_waited_for--;
     return status == PD_OK ? told_failure() : status;
 }
@@ -766,7 +761,7 @@ pd_status pd_comm_flush(int (*poll)(void *arg), void *arg)
 
 static int is_interrupted(void *arg)
 {
-    return poll_run(arg) != PD_OK;
+    return pd_comm_poll_run(arg) != PD_OK;
 }
 
 /* What has the turn would wait for itself. */

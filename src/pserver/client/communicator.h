@@ -62,6 +62,13 @@ pd_status pd_comm_told(void);
 void pd_comm_began(void);
 /* A run is over; one that did not end its step gives nothing. 1: it had begun one. */
 int pd_comm_run_over(const struct pd_step *step);
+/* How one who waits asks whether to go on: of a run, or of a pd_comm_user. */
+struct pd_comm_user {
+    int (*poll)(void *arg); /* may be NULL */
+    void *arg;
+};
+pd_status pd_comm_poll_run(void *run);
+pd_status pd_comm_poll_user(void *user);
 /* The process leaves its job: as pd_comm_stop, or without sending anything. */
 void pd_comm_leave(int drops, int (*poll)(void *arg), void *arg);
 

@@ -383,12 +383,6 @@ static pd_status doze(struct pd_geo *g, pd_status (*poll)(void *arg), void *arg)
     return status;
 }
 
-static pd_status poll_run(void *arg)
-{
-    const struct pd_run *run = arg;
-    return run->step->poll(run);
-}
-
 /* ---- for the ops ---- */
 
 static pd_status track(struct tracked *p, struct pd_value *value, int is_sparse)
@@ -418,7 +412,7 @@ static pd_status begin(struct pd_geo *g, const struct pd_run *run, struct pd_val
 {
     PD_HOLD(&g->lock);
     while (g->state == ON_ITS_WAY)
-        PD_TRY(doze(g, poll_run, (void *)run));
+        PD_TRY(doze(g, pd_comm_poll_run, (void *)run));
     g->state = RESTS; /* what comes of before is of no use any more */
     pd_step_copy_clear(g->copy);
     free_params(g);
@@ -472,7 +466,7 @@ static pd_status take_slices(struct pd_geo *g, const struct pd_run *run, const s
 {
     if (g->client == step->client && g->slices.n == step->n_slices) return PD_OK;
     while (g->state == ON_ITS_WAY)
-        PD_TRY(doze(g, poll_run, (void *)run));
+        PD_TRY(doze(g, pd_comm_poll_run, (void *)run));
     PD_TRY(take_in(g));
     if (!pd_vec_reserve(&g->slices, step->n_slices)) return pd_no_memory();
     memcpy(g->slices.at, step->slices, (size_t)step->n_slices * sizeof *step->slices);
@@ -494,7 +488,7 @@ static pd_status count_batch(struct pd_geo *g, const struct pd_run *run, struct 
     PD_TRY(take_slices(g, run, step));
     g->batches++;
     while (g->batches >= step->every && g->state == ON_ITS_WAY) { /* until another thread has told it */
-        PD_TRY(doze(g, poll_run, (void *)run));
+        PD_TRY(doze(g, pd_comm_poll_run, (void *)run));
         PD_TRY(take_in(g));
     }
     return g->batches >= step->every ? tell(g) : PD_OK;
@@ -510,20 +504,9 @@ pd_status pd_geo_batch(const struct pd_run *run, int n, struct pd_value *const *
 
 /* ---- at the end ---- */
 
-struct user_poll {
-    int (*poll)(void *arg);
-    void *arg;
-};
-
-static pd_status poll_user(void *arg)
-{
-    const struct user_poll *user = arg;
-    return user->poll && user->poll(user->arg) ? pd_fail(PD_INTERRUPTED, "interrupted") : PD_OK;
-}
-
 /* Until what is on its way now has come, and what was not told yet. Others go on meanwhile, and may tell it.
  */
-static pd_status flush(struct pd_geo *g, struct user_poll *user)
+static pd_status flush(struct pd_geo *g, struct pd_comm_user *user)
 {
     PD_HOLD(&g->lock);
     PD_TRY(take_in(g));
@@ -531,7 +514,7 @@ static pd_status flush(struct pd_geo *g, struct user_poll *user)
     while (g->answers < last) {
         if (g->state == RESTS) PD_TRY(tell(g));
         if (g->state == RESTS) break; /* nothing has changed */
-        PD_TRY(doze(g, poll_user, user));
+        PD_TRY(doze(g, pd_comm_poll_user, user));
         PD_TRY(take_in(g));
     }
     if (g->unsent <= before) return PD_OK;
@@ -554,6 +537,6 @@ pd_status pd_geo_flush(int (*poll)(void *arg), void *arg)
         MODEL(g);
         g = at(i);
         if (!g) return PD_OK;
-        PD_TRY(flush(g, &(struct user_poll){poll, arg}));
+        PD_TRY(flush(g, &(struct pd_comm_user){poll, arg}));
     }
 }
