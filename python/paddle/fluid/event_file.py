@@ -15,28 +15,15 @@ import threading
 import time
 from pathlib import Path
 
+from paddle import _core
+
 FLUSH_SECONDS = 1.0
 _numbers = itertools.count()
 
 
-def _table() -> list[int]:
-    table = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
-        table.append(byte)
-    return table
-
-
-_CRC = _table()
-
-
 def masked_crc(data: bytes) -> int:
     """The checksum of a record's length or bytes."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = _CRC[(crc ^ byte) & 255] ^ crc >> 8
-    crc ^= 0xFFFFFFFF
+    crc = _core.checksum(0, data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
