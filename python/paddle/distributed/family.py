@@ -7,7 +7,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from paddle.distributed.plan import Process
@@ -27,15 +27,21 @@ def die_with_parent() -> None:
     _library.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
 
 
-def start(process: Process, environment: Mapping[str, str], again: str = "") -> int:
-    """Starts it in a process group of its own; it dies with this process. `again`: a line for its log, which then goes on.
-    What goes wrong on the way stands in the log, and the status is 127, as with a shell."""
+def fork(become: Callable[[], None]) -> int:
+    """A child in a process group of its own, which dies with this process. It calls become() with all signals blocked, and ends
+    with status 127 when that returns."""
     parent = os.getpid()
     held = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         pid = os.fork()
         if pid == 0:
-            _become(process, environment, again, parent)
+            try:
+                os.setpgid(0, 0)
+                die_with_parent()
+                if os.getppid() == parent:
+                    become()
+            finally:
+                os._exit(127)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
     with contextlib.suppress(OSError):  # the child does it too: whoever comes first
@@ -43,13 +49,15 @@ def start(process: Process, environment: Mapping[str, str], again: str = "") -> 
     return pid
 
 
-def _become(process: Process, environment: Mapping[str, str], again: str, parent: int) -> None:
-    """In the child; does not return."""
+def start(process: Process, environment: Mapping[str, str], again: str = "") -> int:
+    """Starts it. `again`: a line for its log, which then goes on. What goes wrong on the way stands in the log, and the status is
+    127, as with a shell."""
+    return fork(lambda: _become(process, environment, again))
+
+
+def _become(process: Process, environment: Mapping[str, str], again: str) -> None:
+    """In the child."""
     try:
-        os.setpgid(0, 0)
-        die_with_parent()
-        if os.getppid() != parent:
-            os._exit(127)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         if process.log:
             log = os.open(process.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
@@ -67,8 +75,6 @@ def _become(process: Process, environment: Mapping[str, str], again: str, parent
         os.execvpe(process.command[0], process.command, environment)
     except BaseException as why:
         os.write(2, f"launch: {process.name} could not be started: {process.command[0]}: {why}\n".encode())
-    finally:
-        os._exit(127)
 
 
 def children() -> Iterator[tuple[int, int, str]]:

@@ -6,6 +6,7 @@ It is forked by the engine and dies with it. What it shows it reads (watched.py)
 from __future__ import annotations
 
 import contextlib
+import errno
 import ipaddress
 import json
 import os
@@ -52,8 +53,8 @@ class Door:
             self.socket.bind((address, int(port)))
             self.socket.listen(CONNECTIONS)
         except OSError as why:
-            taken = f"port {port} is taken by {ports.owner(int(port))}. --http=0 takes any that is free" if why.errno == 98 else (
-                why.strerror)
+            taken = (f"port {port} is taken by {ports.owner(int(port))}. --http=0 takes any that is free"
+                     if why.errno == errno.EADDRINUSE else why.strerror)
             raise Usage(f"--http={asked}: {taken}.") from None
         shown = address or "0.0.0.0"
         self.url = f"http://{Endpoint(f'[{shown}]' if ':' in shown else shown, self.socket.getsockname()[1])}/"
@@ -146,25 +147,14 @@ class _Visit(BaseHTTPRequestHandler):
 
 def start(door: Door, job: Job, folder: str) -> int:
     """Forks the process; its number."""
-    parent = os.getpid()
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    try:
-        pid = os.fork()
-        if pid == 0:
-            _become(door, job, folder, parent)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+    pid = family.fork(lambda: _become(door, job, folder))
     door.socket.close()
     return pid
 
 
-def _become(door: Door, job: Job, folder: str, parent: int) -> None:
-    """In the child; does not return."""
+def _become(door: Door, job: Job, folder: str) -> None:
+    """In the child."""
     try:
-        os.setpgid(0, 0)
-        family.die_with_parent()
-        if os.getppid() != parent:
-            os._exit(0)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
@@ -180,5 +170,3 @@ def _become(door: Door, job: Job, folder: str, parent: int) -> None:
         _Server(door, Watched(job, folder, name)).serve_forever()
     except BaseException:
         traceback.print_exc()
-    finally:
-        os._exit(1)
