@@ -57,7 +57,7 @@ def _unknown(owner: str, key: Any, known: Any) -> ValueError:
 class TrainerRuntimeConfig:
     """The knobs of a trainer's communicator, in `runtime_configs`. FLAGS_<name> of the environment is the default of each.
 
-    They are accepted, shown and checked as upstream does; a step's exchange here has no queues that they could size.
+    They are shown and checked as upstream does; what the communicator makes of them is told in fluid.communicator.Communicator.
     """
 
     def __init__(self):
