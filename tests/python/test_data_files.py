@@ -247,6 +247,17 @@ def test_preloading_and_release(tmp_path):
         dataset.wait_preload_done()
 
 
+def test_a_warning_of_no_files_is_of_the_scripts_line(tmp_path):
+    net = Net(tmp_path)
+    calls = {"load_into_memory": "nothing is loaded", "preload_into_memory": "nothing is loaded", "train": "nothing is trained"}
+    for name, what in calls.items():
+        dataset = net.dataset("InMemoryDataset")
+        dataset.set_filelist([])
+        with pytest.warns(UserWarning, match=f"no files.*{what} here") as told:
+            net.exe.train_from_dataset(dataset=dataset) if name == "train" else getattr(dataset, name)()
+        assert [each.filename for each in told] == [__file__]
+
+
 def test_loading_again_adds_samples(tmp_path):
     net = Net(tmp_path)
     dataset = net.dataset("InMemoryDataset")

@@ -193,15 +193,12 @@ class InMemoryDataset(PageViews, DatasetBase):
                 print(dataset.get_memory_data_size())    # 2
         """
         self._check_preload("load it")
-        if self._is_left_out("nothing is loaded"):
-            self._hand_over_lines()
+        if not self._begins_to_load():
             return
-        self._hand_over()
         try:
             self.dataset.load()
         finally:
             self._close_files()
-
 
     def preload_into_memory(self, thread_num: int | None = None) -> None:
         """Begins to read the files, and returns at once.
@@ -210,10 +207,8 @@ class InMemoryDataset(PageViews, DatasetBase):
             thread_num: how many threads read; None: as set_thread says.
         """
         self._check_preload("load more")
-        if self._is_left_out("nothing is loaded"):
-            self._hand_over_lines()
+        if not self._begins_to_load():
             return
-        self._hand_over()
         if thread_num:
             self.dataset.set_sizes(self.batch_size, thread_num)
 
@@ -238,6 +233,14 @@ class InMemoryDataset(PageViews, DatasetBase):
         error, self._preload_error = self._preload_error, None
         if error is not None:
             raise error
+
+    def _begins_to_load(self) -> bool:
+        """Gives the settings to the engine. False: there is no file."""
+        if self._is_left_out("nothing is loaded"):
+            self._hand_over_lines()
+            return False
+        self._hand_over()
+        return True
 
     def _check_preload(self, then: str) -> None:
         if self._preload is not None:
