@@ -76,7 +76,7 @@ struct pd_conn {
     int span; /* the payload goes on at spans[span].at + span_at */
     size_t span_at;
     uint8_t *stash; /* read but not handled: the connection moves to another loop */
-    size_t stash_at, stash_n;
+    size_t stash_n;
 
     /* conn_write.c */
     struct pd_out *first, *last; /* to be written; part and offset of the first */

@@ -292,7 +292,6 @@ static void keep(struct pd_conn *conn, const uint8_t *bytes, size_t n)
     }
     memcpy(copy, bytes, n);
     conn->stash = copy;
-    conn->stash_at = 0;
     conn->stash_n = n;
 }
 

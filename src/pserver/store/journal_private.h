@@ -83,7 +83,6 @@ struct pd_log_scan {
     struct pd_log_mark mark;  /* the last one that is whole */
     uint64_t end, size;       /* end of the whole records; of the file */
     int is_torn, is_headless; /* headless: even the file's own head is torn */
-    int is_damaged;           /* of the error: what had been written whole is not any more */
     char why[160];
 };
 

@@ -173,9 +173,8 @@ static pd_status was_committed(const struct pd_log_scan *scan, struct file *f, u
     return PD_OK;
 }
 
-static pd_status damaged(struct pd_log_scan *scan, const struct file *f)
+static pd_status damaged(const struct pd_log_scan *scan, const struct file *f)
 {
-    scan->is_damaged = 1;
     return pd_fail(
         PD_FORMAT,
         "log '%s', offset %" PRIu64 " of %" PRIu64
@@ -184,9 +183,8 @@ static pd_status damaged(struct pd_log_scan *scan, const struct file *f)
         f->path, scan->end, f->size, scan->why);
 }
 
-static pd_status bad_head(struct pd_log_scan *scan, const struct file *f, const char *what)
+static pd_status bad_head(const struct file *f, const char *what)
 {
-    scan->is_damaged = 1;
     return pd_fail(PD_FORMAT,
                    "log '%s': %s. Bring the file back from a copy; or set FLAGS_ps_accept_rollback=1 to go "
                    "on without it and lose what it holds",
@@ -206,7 +204,7 @@ static pd_status read_marks(struct pd_log_scan *scan, struct file *f)
         if (!found || mark.committed > scan->mark.committed || mark.next != PD_LOG_NO_STEP) scan->mark = mark;
         found = 1;
     }
-    return found ? PD_OK : bad_head(scan, f, "its marks do not fit their checksums");
+    return found ? PD_OK : bad_head(f, "its marks do not fit their checksums");
 }
 
 /* The head of the file. Torn: the file is shorter than that, and what is there could be the start of one. */
@@ -221,7 +219,7 @@ static pd_status read_file_head(struct pd_log_scan *scan, struct file *f)
         memcpy(head, bytes, there);
     }
     if (memcmp(head->magic, PD_LOG_MAGIC, known) != 0)
-        return bad_head(scan, f, "it is no log of a server, for it begins with other bytes");
+        return bad_head(f, "it is no log of a server, for it begins with other bytes");
     if (there >= offsetof(struct pd_log_file, lane) && head->version != PD_LOG_VERSION)
         return pd_fail(PD_FORMAT,
                        "log '%s' has version %" PRIu32
@@ -233,7 +231,7 @@ static pd_status read_file_head(struct pd_log_scan *scan, struct file *f)
         return PD_OK;
     }
     if (head->crc != pd_crc32c(0, head, offsetof(struct pd_log_file, crc)))
-        return bad_head(scan, f, "its head does not fit its checksum");
+        return bad_head(f, "its head does not fit its checksum");
     if (head->lane != scan->lane || head->step != scan->step)
         return pd_fail(PD_FORMAT,
                        "log '%s' was written as that of lane %" PRId32 ", step %" PRIu64
