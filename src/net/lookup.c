@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/lock.h"
 #include "base/thread.h"
 
 enum { STACK = 1 << 20 }; /* what NSS modules may need */
@@ -40,15 +41,7 @@ struct pd_lookup {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all names and their lists */
 static struct name *names;
 
-static void before_fork(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-static void in_parent(void)
-{
-    pthread_mutex_unlock(&lock);
-}
+PD_LOCK_FORKS(&lock)
 
 /* The threads stay with the parent, so a child asks anew. */
 static void in_child(void)

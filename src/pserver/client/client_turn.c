@@ -6,6 +6,7 @@
  * The turn belongs to a run, not to a thread: what runs within it (a signal handler, a function of the
  * user's) must not end its step, and cannot wait for it. It ends with the run at the latest, also with one
  * that fails. */
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/wait.h"
 #include "pserver/client/client_private.h"
@@ -33,15 +34,7 @@ static atomic_int breaks_off; /* it has failed: steps of the others end */
 
 /* ---- the lock and forks ---- */
 
-static void before_fork(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-static void in_parent(void)
-{
-    pthread_mutex_unlock(&lock);
-}
+PD_LOCK_FORKS(&lock)
 
 /* The parent's client is refused here; nobody is to wait for a thread that stayed with the parent. */
 static void in_child(void)

@@ -121,15 +121,7 @@ static pd_status wait_over(uint64_t from, uint64_t to, pd_status (*poll)(void *a
 
 /* ---- forks ---- */
 
-static void before_fork(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-static void in_parent(void)
-{
-    pthread_mutex_unlock(&lock);
-}
+PD_LOCK_FORKS(&lock)
 
 /* The thread stays with the parent, and so do its steps. */
 static void in_child(void)
