@@ -8,6 +8,7 @@ import socket
 from typing import Any
 
 from paddle.fluid import data_passes
+from paddle.fluid.transpiler.details.checkport import way_to
 
 _TEXT_MOST = 2000
 
@@ -97,11 +98,6 @@ def _joined(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _parted(endpoint: str) -> tuple[str, int]:
-    host, _, port = endpoint.rpartition(":")
-    return host.strip("[]"), int(port)
-
-
 def _address(role) -> tuple[str, int]:
     """Where others reach this worker: PADDLE_WORKER_ADDRESS, else the address by which this machine reaches the first server."""
     given = os.environ.get("PADDLE_WORKER_ADDRESS", "")
@@ -111,9 +107,8 @@ def _address(role) -> tuple[str, int]:
             return host.strip("[]"), int(port)
         return given.strip("[]"), 0
     server = role.get_pserver_endpoints()[0]
-    mapped = dict(each.split("=", 1) for each in os.environ.get("PADDLE_PS_MAP", "").split(",") if "=" in each)
-    host, port = _parted(mapped.get(server, server))
-    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+    host, _, port = way_to(server).rpartition(":")
+    family, _, _, _, address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:  # sends nothing
         probe.connect(address)
         return probe.getsockname()[0], 0

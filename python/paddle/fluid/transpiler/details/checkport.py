@@ -73,7 +73,7 @@ def _table(waiting: dict[str, str]) -> str:
     return "; ".join(f"{endpoint}: {reason}" for endpoint, reason in waiting.items())
 
 
-def _way_to(endpoint: str) -> str:
+def way_to(endpoint: str) -> str:
     """Where PADDLE_PS_MAP sends those who want to connect to an endpoint."""
     for entry in os.environ.get("PADDLE_PS_MAP", "").split(","):
         before, sign, after = entry.partition("=")
@@ -84,7 +84,7 @@ def _way_to(endpoint: str) -> str:
 
 def _try(endpoint: str, seconds: float) -> tuple[str, bool]:
     """("", True) when somebody listens; else why not, and whether the name of the host is known."""
-    way = _way_to(endpoint)
+    way = way_to(endpoint)
     host, _, port = way.rpartition(":")
     by = "" if way == endpoint else f"at {way} (PADDLE_PS_MAP) "
     try:
