@@ -36,6 +36,10 @@ def generator(base, samples, batch=None):
     (dg.MultiSlotDataGenerator, [[("x", [1e-07, 1e16, 123456789012345678901])]], "3 1e-07 1e+16 123456789012345678901\n"),
     (dg.MultiSlotStringDataGenerator, [[("words", ["1926", "08"]), ("label", ["1"])], [("words", []), ("label", ["x"])]],
      "2 1926 08 1 1\n0 1 x\n"),
+    # Lists in Python 2, for which most public scripts were written.
+    (dg.MultiSlotDataGenerator, [zip(["a", "b"], [[1], [0.5, 2]]), [("a", map(int, ["3"])), ("b", filter(None, [0, 4]))]],
+     "1 1 2 0.5 2\n1 3 1 4\n"),
+    (dg.MultiSlotStringDataGenerator, [zip(["a", "b"], [["1"], ["2", "3"]])], "1 1 2 2 3\n"),
 ])
 def test_text_of_samples(capsys, base, samples, wanted):
     generator(base, samples).run_from_memory()
@@ -67,7 +71,7 @@ def test_types_of_slots():
 
 
 @pytest.mark.parametrize("lines, said", [
-    (["text"], "must be in list or tuple type"),
+    (["text"], "must be in list or tuple type, and what generate_sample yields is 'text'"),
     ([[(1, [1])]], "name<class 'int'> must be in str type"),
     ([[("a", (1,))]], "elements<class 'tuple'> must be in list type"),
     ([[("a", [])]], "can not be empty, you need padding it"),

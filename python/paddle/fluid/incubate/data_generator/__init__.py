@@ -95,10 +95,9 @@ class MultiSlotStringDataGenerator(DataGenerator):
 
     def _gen_str(self, line: Any) -> str:
         """'3 a b c 1 d' of [(name, [a, b, c]), (name, [d])]."""
-        if not isinstance(line, (list, tuple)):
-            raise ValueError("the output of process() must be in list or tuple type"
-                             "Examples: [('words', ['1926', '08', '17']), ('label', ['1'])]")
-        return " ".join([" ".join([str(len(values)), *values]) for _, values in line]) + "\n"
+        line = _slots_of(line, "[('words', ['1926', '08', '17']), ('label', ['1'])]")
+        slots = [_as_in_python_2(values) for _, values in line]
+        return " ".join([" ".join([str(len(values)), *values]) for values in slots]) + "\n"
 
 
 class MultiSlotDataGenerator(DataGenerator):
@@ -118,9 +117,7 @@ class MultiSlotDataGenerator(DataGenerator):
 
     def _gen_str(self, line: Any) -> str:
         """'3 1 2 3 1 0.5' of [(name, [1, 2, 3]), (name, [0.5])]."""
-        if not isinstance(line, (list, tuple)):
-            raise ValueError("the output of process() must be in list or tuple type"
-                             "Example: [('words', [1926, 8, 17]), ('label', [1])]")
+        line = _slots_of(line, "[('words', [1926, 8, 17]), ('label', [1])]")
         known = self._proto_info
         slots = [] if known is None else known
         if known is not None and len(line) != len(known):
@@ -129,12 +126,27 @@ class MultiSlotDataGenerator(DataGenerator):
         for index, (name, values) in enumerate(line):
             if known is None:
                 slots.append((name, "uint64"))
+            values = _as_in_python_2(values)
             _check_slot(name, values, slots[index][0])
             if slots[index][1] != "float" and _has_float(values):
                 slots[index] = (name, "float")
             parts.append(f"{len(values)} {' '.join(map(str, values))}")
         self._proto_info = slots
         return " ".join(parts) + "\n"
+
+
+def _as_in_python_2(made: Any) -> Any:
+    """zip(), map() and filter() made lists when scripts with generators were written."""
+    return list(made) if isinstance(made, (zip, map, filter)) else made
+
+
+def _slots_of(line: Any, example: str) -> Any:
+    """The slots of a sample, a list or a tuple of them."""
+    line = _as_in_python_2(line)
+    if not isinstance(line, (list, tuple)):
+        raise ValueError(f"the output of process() must be in list or tuple type, and what generate_sample yields is {line!r}. "
+                         f"Example: {example}")
+    return line
 
 
 def _check_slot(name: Any, values: Any, wanted: str) -> None:
