@@ -47,6 +47,17 @@ def test_failed_trainer_says_so():
         assert "trainer 1" in stays.output() and "this trainer fails on purpose" in stays.output()
 
 
+def test_both_ends_of_what_a_failed_trainer_says():
+    """The last line of a long Traceback in an error says most; half a character is nowhere."""
+    says = "raise RuntimeError('it begins so ' + 'ä' * 500 + ' and was wrong here')"
+    with Job(1, 1) as job:
+        server = job.start("server", 0, *LONG, "--steps", "1000000")
+        fails = job.start("trainer", 0, *LONG, "--steps", "1000000", "--exit-at", "20", "--exit", says)
+        assert fails.end(30) == 1 and server.end(10) == 1
+        heard = next(line for line in server.output().splitlines() if "failed: " in line)
+        assert "RuntimeError: it begins so ä" in heard and "ä ... ä" in heard and heard.count("ä and was wrong here") == 1, heard
+
+
 def test_both_trainers_fail_and_come_back(tmp_path):
     """Policy wait. The second one fails when the first is back, of which one server has not heard yet: it is waited for all the
     same."""

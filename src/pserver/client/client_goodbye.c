@@ -1,4 +1,7 @@
 /* How a trainer leaves its job: servers hear that it is done, or failed and why. */
+#include <stdio.h>
+#include <string.h>
+
 #include "base/log.h"
 #include "base/wait.h"
 #include "net/wire.h"
@@ -37,13 +40,31 @@ static int is_down(const struct wire *w, int64_t now)
     return (!is_open && w->retries > BYE_RETRIES) || now - since > (int64_t)BYE_MS / 2 * 1000000;
 }
 
+/* What was wrong often stands at the end of an error (the last line of a Traceback) as well as at its
+ * beginning: one that is too long loses its middle. */
+static const char *without_middle(const char *why, char out[PD_PS_WHY_MOST + 1])
+{
+    static const char gap[] = " ... ";
+    size_t n = strlen(why), head = PD_PS_WHY_MOST / 2, tail;
+    if (n <= PD_PS_WHY_MOST) return why;
+    tail = n - (PD_PS_WHY_MOST - head - strlen(gap));
+    while (head && ((unsigned char)why[head] & 0xc0) == 0x80) /* no half characters */
+        head--;
+    while (((unsigned char)why[tail] & 0xc0) == 0x80)
+        tail++;
+    snprintf(out, PD_PS_WHY_MOST + 1, "%.*s%s%s", (int)head, why, gap, why + tail);
+    return out;
+}
+
 /* Says goodbye on every connection that has not heard it; one that broke is made again for it. Returns how
  * many have not answered yet; those of servers that are down, or silent, and do not know yet are counted in
  * *down. */
 static int say_goodbye(struct pd_client *c, int failed, const char *why, int64_t now, int *down)
 {
     int left = 0;
+    char short_why[PD_PS_WHY_MOST + 1];
     *down = 0;
+    why = without_middle(why, short_why);
     PD_EACH_WIRE(c, w) {
         if (!w->was_opened || w->state == WIRE_QUIT) continue;
         int must_hear = !failed && !is_heard(w->link) && !w->link->group->is_passed_on,
