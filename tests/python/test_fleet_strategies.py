@@ -170,7 +170,7 @@ def test_what_fleet_refuses():
     exe = fluid.Executor(fluid.CPUPlace())
     with pytest.raises(ValueError, match=r"use fleet\.init\(role\)"):
         fresh.distributed_optimizer(fluid.optimizer.SGD(0.1))
-    with pytest.raises(ValueError, match="startup_program is None, need invoke DistributedOptimizer.minimize first"):
+    with pytest.raises(ValueError, match=r"startup_program is None, need .* first: fleet.distributed_optimizer\(optimizer"):
         fresh.init_server()
     with pytest.raises(ValueError, match="main_program is None, need invoke DistributedOptimizer.minimize first"):
         fresh.run_server()
@@ -192,7 +192,7 @@ def test_what_fleet_refuses():
     init()
     with pytest.raises(ValueError, match="optimizer must be an instance of Optimizer"):
         fleet.distributed_optimizer("SGD")
-    with pytest.raises(TypeError, match="strategy must be an instance of DistributeTranspilerConfig"):
+    with pytest.raises(TypeError, match="In transpiler mode, strategy must be an instance of DistributeTranspilerConfig"):
         TranspilerOptimizer(fluid.optimizer.SGD(0.1), "strategy")
     optimizer = fleet.distributed_optimizer(fluid.optimizer.SGD(0.1))
     with pytest.raises(TypeError, match="can not accept loss with list"):
@@ -210,6 +210,8 @@ def test_a_server_in_this_process():
     assert [op.type for op in fleet.main_program.global_block().ops] == ["listen_and_serv"]
     assert loss.block.program._fleet_opt["device_worker"] == "Hogwild"
     assert "send" not in [op.type for op in fleet._origin_program.global_block().ops]
+    with pytest.raises(fluid.core.NotFoundError, match=r"has no value; run .*\(Fleet: fleet.init_server\(\)\)"):
+        fleet.run_server()
     fleet.init_server()
     with pytest.raises(ValueError, match="this process is a server"):
         fleet.init_worker()
@@ -225,6 +227,8 @@ def test_a_worker_that_does_not_wait(capfd):
         loss = loss_of()
     fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy).minimize(loss, startup_program=startup)
     assert fleet.main_program is main and fleet.startup_program is startup, "not the default ones"
+    with pytest.raises(ValueError, match=r"run_server\(\) is for servers; this process is a worker: call init_worker"):
+        fleet.run_server()
     fleet.init_worker()
     with pytest.warns(UserWarning, match="communicator has been initialized, skip"):
         fleet.init_worker()

@@ -184,7 +184,9 @@ static pd_status add_grad(struct pd_server *s, const struct pd_server_config *co
                        grad->block, grad->name);
     struct pd_value *param = pd_engine_lasting(&s->engine, name);
     if (!param || !param->tensor.data)
-        return pd_fail(PD_NOT_FOUND, "parameter '%s' has no value; run the server's startup program first",
+        return pd_fail(PD_NOT_FOUND,
+                       "parameter '%s' has no value; run the server's startup program first (Fleet: "
+                       "fleet.init_server())",
                        name);
     const struct pd_var *var = pd_block_find(pd_program_block(program, 0), grad->name);
     struct pd_unit_spec spec = {.grad = grad->name, .block = grad->block, .parts = grad->parts};

@@ -114,7 +114,8 @@ class DistributedTranspiler(Fleet):
         """One of the Programs that minimize makes."""
         found = getattr(self, name)
         if found is None:
-            raise ValueError(f"{name} is None, need invoke DistributedOptimizer.minimize first")
+            raise ValueError(f"{name} is None, need invoke DistributedOptimizer.minimize first: "
+                             "fleet.distributed_optimizer(optimizer, strategy).minimize(loss)")
         return found
 
     # ---- a worker ----
@@ -166,6 +167,8 @@ class DistributedTranspiler(Fleet):
     def run_server(self) -> None:
         """Serves until all workers are done; the process ends then."""
         program = self._need("main_program")
+        if not self.is_server():
+            raise ValueError("fleet.run_server() is for servers; this process is a worker: call init_worker().")
         self._executor.run(program)
 
     # ---- the job ----
@@ -282,7 +285,7 @@ class TranspilerOptimizer(DistributedOptimizer):
     def __init__(self, optimizer: Optimizer, strategy: Any = None):
         super().__init__(optimizer, strategy)
         if strategy is not None and not isinstance(strategy, (DistributeTranspilerConfig, DistributedStrategy)):
-            raise TypeError(f"In {fleet._mode} mode, strategy must be an instance of {_KINDS}; found {strategy!r}.")
+            raise TypeError(f"In transpiler mode, strategy must be an instance of {_KINDS}; found {strategy!r}.")
         self._strategy = StrategyFactory.create_sync_strategy() if strategy is None else strategy
         self.opt_info: dict = {}
         if isinstance(self._strategy, DistributedStrategy):
