@@ -209,6 +209,10 @@ def test_shuffling(tmp_path):
     for method in ("local_shuffle", "global_shuffle"):
         with pytest.raises(NotImplementedError, match="please use InMemoryDataset"):
             getattr(net.dataset(), method)()
+    with pytest.raises(AttributeError, match="no attribute 'load_into_memory': it reads files while it trains; InMemoryDataset"):
+        net.dataset().load_into_memory()
+    with pytest.raises(AttributeError, match="no attribute 'set_batchsize'$"):
+        net.dataset().set_batchsize(8)
 
 
 def labels_of_files(net):
@@ -547,6 +551,18 @@ def test_settings(tmp_path):
     for wrong in (lambda: net.dataset().set_batch_size(0), lambda: net.dataset().set_thread(0)):
         with pytest.raises(ValueError, match="1 "):
             wrong()
+    for call, wrong in (("set_batch_size", lambda: net.dataset().set_batch_size("8")),
+                        ("set_thread", lambda: net.dataset().set_thread(None)),
+                        ("thread", lambda: net.exe.train_from_dataset(dataset=net.dataset(), thread="2"))):
+        with pytest.raises(TypeError, match=f"^{call}: a whole number is wanted, found "):
+            wrong()
+    with pytest.raises(TypeError, match="found a Program: the Program comes first, then the data set"):
+        net.exe.train_from_dataset(net.dataset(), fluid.default_main_program())
+    with pytest.raises(fluid.core.NotFoundError, match="'label' has no value") as caught:
+        dataset = net.dataset()
+        dataset.set_use_var([net.words, net.dense])
+        net.exe.train_from_dataset(dataset=dataset)
+    assert caught.value.__notes__ == ["The data set does not fill 'label': set_use_var has words, dense."]
     other = fluid.Program()
     with fluid.program_guard(other, fluid.Program()):
         fluid.layers.fill_constant([1], "float32", 1.0)

@@ -67,6 +67,11 @@ class QueueDataset(DatasetBase):
         """
         raise NotImplementedError("QueueDataset does not support global shuffle, please use InMemoryDataset for global_shuffle")
 
+    def __getattr__(self, name: str) -> Any:
+        there = not name.startswith("_") and hasattr(InMemoryDataset, name)
+        also = ": it reads files while it trains; InMemoryDataset has that" if there else ""
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{also}", name=name, obj=self)
+
     def _threads(self, thread: int) -> int:
         files = len(self._files.sources) if self._files is not None else len(self.filelist)
         return min(super()._threads(thread), max(1, files))  # a file is read by one thread

@@ -6,6 +6,7 @@ import os
 import threading
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from paddle.fluid import core, dataset_files
 from paddle.fluid.core_dataset import Dataset
@@ -54,7 +55,7 @@ class DatasetBase:
         Args:
             batch_size: 1 or more; 32 where it is not set.
         """
-        if batch_size < 1:
+        if _number(batch_size, "set_batch_size") < 1:
             raise ValueError(f"set_batch_size({batch_size}): a batch has 1 sample or more.")
         self.batch_size = int(batch_size)
 
@@ -64,7 +65,7 @@ class DatasetBase:
         Args:
             thread_num: 1 or more.
         """
-        if thread_num < 1:
+        if _number(thread_num, "set_thread") < 1:
             raise ValueError(f"set_thread({thread_num}): give 1 thread or more.")
         self.thread_num = int(thread_num)
 
@@ -243,8 +244,15 @@ class DatasetBase:
 
     def _threads(self, thread: int) -> int:
         """How many train; when it is prepared to run."""
-        return thread if thread > 0 else self.thread_num
+        return thread if _number(thread, "thread") > 0 else self.thread_num
 
     def __repr__(self) -> str:
         return (f"{type(self).__name__}({len(self.filelist)} files, {len(self.use_var)} variables, "
                 f"batch size {self.batch_size}, {self.thread_num} threads)")
+
+
+def _number(given: Any, what: str) -> Any:
+    """Such an argument, which is a number."""
+    if given is None or isinstance(given, (str, bytes, list, tuple)):
+        raise TypeError(f"{what}: a whole number is wanted, found {given!r}.")
+    return given

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle.fluid import compiler, data_passes, executor_servers, framework, profiler
+from paddle.fluid import compiler, core, data_passes, executor_servers, framework, profiler
 from paddle.fluid.dataset import DatasetBase
 from paddle.fluid.framework import Program, Variable
 from paddle.fluid.progress import Progress, watched
@@ -23,7 +23,8 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
     if dataset is None:
         raise RuntimeError("dataset is need and should be initialized")
     if not isinstance(dataset, DatasetBase):
-        raise TypeError(f"A data set of fluid.DatasetFactory is wanted, found {dataset!r}.")
+        raise TypeError(f"A data set of fluid.DatasetFactory is wanted, found a {type(dataset).__name__}: the Program comes first, "
+                        "then the data set.")
     if print_period < 1:
         raise ValueError(f"print_period={print_period}: give the number of batches between two lines, 1 or more.")
     program = framework.default_main_program() if program is None else program
@@ -57,7 +58,8 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
         report = dataset.dataset.train(program, scope or global_scope(), threads, shown.names, shown.period, shown.show_ms,
                                        shown if shown.names else None, progress, *where)
         progress.close(report)
-    except BaseException:
+    except BaseException as error:
+        _note_left_out(error, program, dataset)
         with contextlib.suppress(OSError):  # which may be why it ends
             progress.close(None)
         raise
@@ -67,6 +69,16 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
         dataset._finish_to_run()
     if counted is not None:
         counted.end()
+
+
+def _note_left_out(error: BaseException, program: Program, dataset: DatasetBase) -> None:
+    """A variable without a value is one that the data set should have filled."""
+    if not isinstance(error, core.NotFoundError):
+        return
+    filled = [each.name for each in dataset.use_var]
+    for var in program.global_block().vars.values():
+        if var.is_data and var.name not in filled and f"'{var.name}' has no value" in str(error):
+            error.add_note(f"The data set does not fill '{var.name}': set_use_var has {', '.join(filled)}.")
 
 
 class Shown:
