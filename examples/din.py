@@ -83,5 +83,5 @@ def add_options(parser):
 
 
 if __name__ == "__main__":
-    model = train.Model(network, write=write_visits, facts=("goods",))
+    model = train.Model(network, write=write_visits, facts=("goods",), folder="visits")
     train.main(__doc__, model, rate=0.005, options=add_options)

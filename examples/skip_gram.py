@@ -76,5 +76,5 @@ def add_options(parser):
 
 
 if __name__ == "__main__":
-    model = train.Model(network, write=write_pairs, facts=("words",), measure=measure)
+    model = train.Model(network, write=write_pairs, facts=("words",), measure=measure, folder="pairs")
     train.main(__doc__, model, rate=0.2, optimizer="adagrad", samples=1000000, options=add_options)

@@ -85,6 +85,11 @@ def write_clicks(path, count, seed, options):
             file.write(lines.text())
 
 
+def told(made, names):
+    """Options, as a command has them; those that it has not are those of another example."""
+    return " ".join("--%s=%s" % (name, made[name]) for name in names if name in made) or "other options"
+
+
 def make(options, write=write_clicks, facts=("rows",), tells=True):
     """Fills the folder options.data, unless it is there: train/part-* and test/part-*, each by write(path, count, seed, options).
 
@@ -115,13 +120,14 @@ def make(options, write=write_clicks, facts=("rows",), tells=True):
         with open(note) as file:
             found = json.load(file)
         if found != wanted:
+            other = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
             raise SystemExit("%s was made with %s, and now %s is wanted. Remove it, or give another --data."
-                             % (options.data, found, wanted))
+                             % (options.data, told(found, other), told(wanted, other)))
 
 
-def add_options(parser, samples=200000):
+def add_options(parser, samples=200000, folder="data"):
     """Those that say what is made up."""
-    parser.add_argument("--data", default="data", help="folder of train/ and test/; made up unless it is there")
+    parser.add_argument("--data", default=folder, help="folder of train/ and test/; made up unless it is there")
     parser.add_argument("--samples", type=int, default=samples, help="made-up samples for training")
     parser.add_argument("--test_samples", type=int, default=samples // 5, help="made-up samples for the test")
     parser.add_argument("--parts", type=int, default=8, help="files of each; a multiple of the number of workers and threads")

@@ -167,11 +167,12 @@ class Reporter(fluid.executor.FetchHandler):
 class Model:
     """What an example gives to main(): its network and its data."""
 
-    def __init__(self, network, write=generate.write_clicks, facts=("rows",), measure=None):
+    def __init__(self, network, write=generate.write_clicks, facts=("rows",), measure=None, folder="data"):
         self.network = network  # of the options: a network_conf.Net
         self.write = write  # of path, number of samples, seed and options: makes a file of the data
         self.facts = facts  # options that the data depend on
         self.measure = measure  # of an executor, the Program for the test, the Net and the options: a name and a number
+        self.folder = folder  # of the data, where --data names no other
 
 
 def main(about, model, rate, optimizer="adam", samples=200000, options=network_conf.add_options):
@@ -180,7 +181,7 @@ def main(about, model, rate, optimizer="adam", samples=200000, options=network_c
     parser.add_argument("--is_cloud", type=int, default=0, help="1: a process of a job, by its environment; 0: all in one process")
     parser.add_argument("--strategy", choices=["sync", "async", "half_async", "geo"], default="sync", help="of a job (sync)")
     parser.add_argument("--geo_steps", type=int, default=100, help="batches between two exchanges of geo")
-    generate.add_options(parser, samples)
+    generate.add_options(parser, samples, model.folder)
     parser.add_argument("--criteo", default="", help="pattern of Criteo's own files, which are read by reader.py; no --data then")
     parser.add_argument("--criteo_test", default="", help="pattern of those for the test")
     options(parser)

@@ -81,7 +81,15 @@ def test_what_was_saved_is_used_and_trained_on(tmp_path, data):
 def test_data_of_other_settings_is_refused(tmp_path, data):
     run(tmp_path, "ctr_dnn/train.py", *SMALL, "--data", data, "--passes=0")
     done = ended(tmp_path, TRAIN, *SMALL, "--data", data, "--seed=2")
-    assert done.returncode == 1 and "was made with" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 1 and "was made with --seed=1, and now --seed=2 is wanted" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_examples_in_one_folder(tmp_path):
+    """One after the other, without options that keep their data apart."""
+    for script in ("dcn.py", "din.py", "skip_gram.py"):
+        run(tmp_path, script, "--samples=800", "--test_samples=800", "--passes=0")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "pairs", "visits"]
 
 
 # ---- Criteo's files ----
