@@ -51,6 +51,27 @@ static pd_status open_file(struct pd_source *s)
     return PD_OK;
 }
 
+/* A file that a program has packed is no text, however it is read. */
+static pd_status refuse_packed(const struct pd_source *s)
+{
+    static const struct {
+        const char *begin, *packs, *unpacks;
+    } kinds[] = {
+        {"\037\213", "gzip", "zcat"},
+        {"BZh", "bzip2", "bzcat"},
+        {"\3757zXZ", "xz", "xzcat"},
+        {"(\265/\375", "zstd", "zstdcat"},
+    };
+    char head[8] = "";
+    if (!s->is_plain || pread(s->file, head, sizeof head - 1, 0) < 0) return PD_OK;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strncmp(head, kinds[i].begin, strlen(kinds[i].begin)) == 0)
+            return pd_fail(PD_FORMAT,
+                           "data file '%s' is packed by %s: set_pipe_command(\"%s\") unpacks it on its way",
+                           s->path, kinds[i].packs, kinds[i].unpacks);
+    return PD_OK;
+}
+
 static pd_status start_command(struct pd_source *s, const char *text)
 {
     if (!s->is_plain) {
@@ -71,6 +92,8 @@ pd_status pd_source_open(const char *path, const char *command, const int *stop,
     pd_status status = open_file(s);
     if (status == PD_OK && command && *command && strcmp(command, "cat") != 0)
         status = start_command(s, command);
+    else if (status == PD_OK)
+        status = refuse_packed(s);
     if (status != PD_OK) {
         pd_source_close(s);
         return status;

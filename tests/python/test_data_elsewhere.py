@@ -199,7 +199,8 @@ def test_parquet_values(tmp_path):
     assert text.splitlines() == ["1 a 2 18446744073709551615 0 1 1", "1 b 1 0 1 0", "1 c 1 0 1 0", "1 d 1 7 1 1"]
 
 
-@pytest.mark.parametrize("package, path", [("fsspec", "s3://bucket/part-*"), ("pyarrow", "{}/x.parquet")])
+@pytest.mark.parametrize("package, path", [("fsspec", "s3://bucket/part-*"), ("fsspec", "hdfs:/part-0"),
+                                           ("pyarrow", "{}/x.parquet")])
 def test_a_package_that_is_not_there(tmp_path, package, path):
     code = ("import sys; sys.modules[sys.argv[1]] = None\n"
             "import paddle.fluid as fluid\n"
@@ -208,6 +209,7 @@ def test_a_package_that_is_not_there(tmp_path, package, path):
             "d.set_filelist([sys.argv[2]])\n"
             "fluid.Executor().train_from_dataset(dataset=d)")
     done = subprocess.run([sys.executable, "-c", code, package, path.format(tmp_path)], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "PATH": "/usr/bin:/bin"})
+                          env={**os.environ, "PATH": "/usr/bin:/bin", "HADOOP_HOME": ""})
     assert done.returncode == 1 and f"needs the package {package}, which is not installed" in done.stderr
     assert f"pip install {package}, or pip install 'cpaddle[data]'" in done.stderr
+    assert ("without the command hadoop, which is not there, a data set needs" in done.stderr) == path.startswith("hdfs:")

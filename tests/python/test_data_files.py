@@ -1,6 +1,9 @@
 """Training from files of samples: fluid.DatasetFactory, Executor.train_from_dataset."""
 
+import bz2
 import contextlib
+import gzip
+import lzma
 import os
 import shutil
 import signal
@@ -396,6 +399,21 @@ def test_patterns_of_files(tmp_path):
         dataset.set_filelist([str(tmp_path / "other-*")])
     with pytest.raises(TypeError, match="wants a list of paths"):
         dataset.set_filelist(str(tmp_path / "part-0"))
+
+
+@pytest.mark.parametrize("packs, unpacks", [(gzip, "zcat"), (bz2, "bzcat"), (lzma, "xzcat")])
+def test_packed_files(tmp_path, packs, unpacks):
+    net = Net(tmp_path)
+    packed = tmp_path / "packed"
+    packed.write_bytes(packs.compress((tmp_path / "part-0").read_bytes()))
+    dataset = net.dataset("InMemoryDataset")
+    dataset.set_filelist([str(packed)])
+    with pytest.raises(fluid.core.FormatError, match=rf'is packed by .*: set_pipe_command."{unpacks}". unpacks it'):
+        dataset.load_into_memory()
+    if shutil.which(unpacks):
+        dataset.set_pipe_command(unpacks)
+        dataset.load_into_memory()
+        assert dataset.get_memory_data_size() == ROWS
 
 
 def test_a_pipe_command(tmp_path):

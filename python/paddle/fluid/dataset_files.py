@@ -130,7 +130,8 @@ class Files:
     # ---- fsspec and Parquet ----
 
     def _by_fsspec(self, path: str) -> list[Source]:
-        fsspec = need("fsspec", f"To read {path!r}, a data set")
+        without = f" without the command {_hadoop_command()}, which is not there" if path.startswith(_HADOOP) else ""
+        fsspec = need("fsspec", f"To read {path!r}{without}, a data set")
         try:
             system, inner = fsspec.core.url_to_fs(path)
             inners = sorted(system.glob(inner)) if glob.has_magic(inner) else [inner]
