@@ -2,9 +2,11 @@
 
 import pytest
 
+import paddle.fluid as fluid
 from paddle.fluid.incubate.fleet.base import role_maker
 from paddle.fluid.incubate.fleet.base.fleet_base import Fleet, Mode
 from paddle.fluid.incubate.fleet.base.role_mpi import hosts_of_slurm, tasks_of_slurm
+from paddle.fluid.incubate.fleet.parameter_server.pslib import PSLib
 
 SERVERS = "10.0.0.1:36000,10.0.0.2:36000"
 JOB = {"PADDLE_PSERVERS_IP_PORT_LIST": SERVERS, "PADDLE_TRAINERS_NUM": "2"}
@@ -156,6 +158,22 @@ def test_the_lines_to_copy_are_right(environment):
         lines = [line.removeprefix("  export ").split("=", 1) for line in str(found.value).splitlines() if "export" in line]
         environment(dict(lines))
         maker().generate_role()
+
+
+def test_scripts_that_get_on_without_mpi(environment):
+    """They catch what 1.8.5 raises there; a launcher's variables that are wrong are no ImportError."""
+    fleet = PSLib()
+    environment({})
+    with pytest.raises(ImportError, match="was this process started by mpirun or srun"):
+        fleet.init()
+    for call in (lambda: fleet.distributed_optimizer(fluid.optimizer.Adam()), fleet.worker_num, fleet.is_server):
+        with pytest.raises(AttributeError, match=r"use fleet\.init\(role\)") as found:
+            call()
+        assert isinstance(found.value, ValueError)
+    environment({**MPI, "OMPI_COMM_WORLD_SIZE": "5"})
+    with pytest.raises(ValueError) as found:
+        fleet.init()
+    assert not isinstance(found.value, ImportError)
 
 
 def test_endpoints_that_follow_from_the_launcher(environment):

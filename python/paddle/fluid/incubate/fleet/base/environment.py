@@ -73,8 +73,8 @@ class Environment:
         value = self._good.pop(name, os.environ.get(name, ""))
         self._wrong[name] = f"{name}={value!r}: {why}"
 
-    def check(self, head: str) -> None:
-        """Raises one ValueError for all that was found; `head` is what upstream says."""
+    def check(self, head: str, kind: type[ValueError] = ValueError) -> None:
+        """Raises one error of this kind for all that was found; `head` is what upstream says."""
         if not self._missing and not self._wrong:
             return
         lines = [f"{head}: {self._what} is told by environment variables."]
@@ -85,4 +85,4 @@ class Environment:
         lines.append("For example:")
         lines += [f"  export {name}={self._good.get(name) or self._example[name]}"
                   for name in self._copied if name in self._good or name in self._example]
-        raise ValueError("\n".join(lines))
+        raise kind("\n".join(lines))

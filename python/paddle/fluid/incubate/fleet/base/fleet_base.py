@@ -21,6 +21,10 @@ def share_of(files: list, index: int, count: int) -> list:
     return files[begin : begin + size + (index < more)]
 
 
+class NotInitialized(ValueError, AttributeError):
+    """fleet.init() was not called, or failed. In 1.8.5 it is a ValueError of some calls, and an AttributeError of others."""
+
+
 class Fleet:
     """The base of all Fleets.
 
@@ -50,7 +54,7 @@ class Fleet:
 
     def _role(self) -> RoleMakerBase:
         if self._role_maker is None:
-            raise ValueError("use fleet.init(role) to initialize the role of current node before optimizer.minimize(loss)")
+            raise NotInitialized("use fleet.init(role) to initialize the role of current node before optimizer.minimize(loss)")
         return self._role_maker
 
     def is_first_worker(self) -> bool:

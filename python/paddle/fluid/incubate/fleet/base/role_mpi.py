@@ -63,6 +63,11 @@ def _on_hosts(hosts: list[str], counts: list[int], size: int) -> list[str]:
     return [f"{host}:{_port() + places[:i].count(host)}" for i, host in enumerate(places)]
 
 
+class NoMPI(ValueError, ImportError):
+    """Neither mpirun nor srun started this process. Scripts that get on without them catch an ImportError, which 1.8.5 raises where
+    mpi4py is not installed."""
+
+
 class MPISymetricRoleMaker(RoleMakerBase):
     """Even ranks of mpirun or srun are servers, odd ones workers: of two processes on a host, one of each. No mpi4py is needed.
 
@@ -86,7 +91,8 @@ class MPISymetricRoleMaker(RoleMakerBase):
         """Reads the environment; the second call does nothing."""
         if self._role_is_generated:
             return
-        names = next((each for each in _LAUNCHERS if os.environ.get(each[0])), _LAUNCHERS[0])
+        launcher = next((each for each in _LAUNCHERS if os.environ.get(each[0])), None)
+        names = launcher or _LAUNCHERS[0]
         env = Environment("a process that mpirun or srun started", _EXAMPLE)
         rank = env.number(names[0], "the rank; or PMI_RANK, or SLURM_PROCID: was this process started by mpirun or srun?")
         size = env.number(names[1], "the number of processes", 2)
@@ -97,7 +103,7 @@ class MPISymetricRoleMaker(RoleMakerBase):
         endpoints = self._derived(names, size) or env.endpoints("PADDLE_PSERVERS_IP_PORT_LIST", _SERVERS)
         if endpoints is not None and size is not None and len(endpoints) != size // 2:
             env.refuse("PADDLE_PSERVERS_IP_PORT_LIST", f"it has {len(endpoints)} servers; {size} processes have {size // 2}")
-        env.check("something wrong with MPI, please check environment")
+        env.check("something wrong with MPI, please check environment", ValueError if launcher else NoMPI)
         self._rank, self._size = rank, size
         self._role = Role.WORKER if rank % 2 else Role.SERVER
         self._current_id, self._trainers_num = rank // 2, size // 2
