@@ -267,6 +267,14 @@ def test_trainers_wait_for_each_other_by_files(client, tmp_path, monkeypatch, ca
         "PUT ready.3.0.done ON HDFS /ready OK", "have 1 trainers need to be ready", "All trainers are ready, continue training"]
 
 
+def test_one_trainer_waits_for_nobody(monkeypatch, capsys):
+    fleet.init(role_maker.UserDefinedRoleMaker(0, role_maker.Role.WORKER, 1, ["127.0.0.1:6174"]))
+    for name in ("HADOOP_HOME", "FS_NAME", "FS_UGI"):
+        monkeypatch.delenv(name, raising=False)
+    fleet_barrier_util.check_all_trainers_ready("/ready", 0)
+    assert capsys.readouterr().out == "All trainers are ready, continue training\n"
+
+
 def test_local_fs(tmp_path):
     fs, root = LocalFS(), str(tmp_path / "a")
     fs.mkdirs(f"{root}/b")
