@@ -10,6 +10,7 @@ from test_fleet_jobs import Job
 
 import paddle.fluid as fluid
 from paddle.fluid.incubate.fleet.base import role_maker
+from paddle.fluid.incubate.fleet.parameter_server import pslib
 from paddle.fluid.incubate.fleet.parameter_server.pslib import PSLib, fleet_embedding
 
 SCRIPT = Path(__file__).parent / "jobs" / "pslib_job.py"
@@ -53,6 +54,15 @@ def test_what_only_servers_can_do_is_said():
         fleet.distributed_optimizer(fluid.optimizer.Adam()).minimize([None, None])
     with pytest.raises(ValueError, match="must be an instance of Optimizer"):
         fleet.distributed_optimizer("adam")
+
+
+def test_the_layers_of_fleet_embedding_have_names(fresh):
+    ids = fluid.data("ids", [4, 1], "int64")
+    for layer, shape in ((pslib._fleet_embedding, (4, 1)), (pslib._fleet_embedding_v2, (4, 1, 1))):
+        found = layer(input=ids, size=[-1, 1], param_attr=fluid.ParamAttr(name="embedding"))
+        assert found.shape == shape and found.op.attr("is_distributed") and found.op.attr("is_sparse")
+    with pytest.raises(ImportError, match="_prepare_params is not there yet: it belongs to pslib"):
+        pslib._prepare_params(input=ids, size=[-1, 1])
 
 
 def test_embeddings_are_what_they_were_afterwards():

@@ -3,6 +3,7 @@ is async. docs/FLEET.md tells what differs from pslib."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import paddle.fluid as fluid
@@ -14,7 +15,7 @@ from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Mo
 from paddle.fluid.incubate.fleet.base.role_maker import MPISymetricRoleMaker, RoleMakerBase
 from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import DistributedTranspiler
 from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import StrategyFactory
-from paddle.fluid.incubate.fleet.parameter_server.pslib.not_there import fill_absent
+from paddle.fluid.incubate.fleet.parameter_server.pslib.not_there import fill_absent, not_there
 from paddle.fluid.incubate.fleet.parameter_server.pslib.optimizer_factory import FLEET_GLOBAL_DICT, DistributedAdam
 from paddle.fluid.log_helper import notice
 from paddle.fluid.optimizer_base import Optimizer
@@ -214,6 +215,24 @@ fill_absent(PSLib, "save_model_with_whitelist clear_one_table clear_model load_p
 fleet = PSLib()
 
 
+def _as_table(layer: Callable) -> Callable:
+    """An embedding layer whose rows are always those of a table of any ids."""
+
+    def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype="float32"):
+        return layer(input, [max(size[0], 1), size[1]], True, True, padding_idx, param_attr, dtype)
+
+    return embedding
+
+
+# What fleet_embedding puts in the place of fluid.layers.embedding and fluid.embedding.
+_fleet_embedding, _fleet_embedding_v2 = _as_table(fluid.layers.embedding), _as_table(fluid.embedding)
+
+
+def _prepare_params(*unused: Any, **unused_too: Any) -> None:
+    """Not there; a call says what to use."""
+    raise not_there("_prepare_params")
+
+
 class fleet_embedding:
     """In a `with`: embeddings are tables of any ids, whatever rows they are declared with.
 
@@ -228,14 +247,7 @@ class fleet_embedding:
 
     def __enter__(self) -> None:
         self._layers = fluid.layers.embedding, fluid.embedding
-
-        def made(layer):
-            def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype="float32"):
-                return layer(input, [max(size[0], 1), size[1]], True, True, padding_idx, param_attr, dtype)
-
-            return embedding
-
-        fluid.layers.embedding, fluid.embedding = map(made, self._layers)
+        fluid.layers.embedding, fluid.embedding = _fleet_embedding, _fleet_embedding_v2
 
     def __exit__(self, *unused: Any) -> None:
         fluid.layers.embedding, fluid.embedding = self._layers
