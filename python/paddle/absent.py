@@ -3,13 +3,15 @@
 Each row of ABSENT says what is missing, in which releases of Paddle it was, what to do meanwhile and which names
 belong to it, module by module; a name stands for everything below it, `*` for every name that its module lacks.
 `import`, `from ... import` and plain attribute access all end here: `refuse` serves the modules' __getattr__, and a
-finder at the end of sys.meta_path answers imports that nothing else answered.
+finder at the end of sys.meta_path answers imports that nothing else answered. HEADS has the few imports that work all
+the same.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
+import types
 from typing import Any, Container, NamedTuple, NoReturn
 
 
@@ -152,6 +154,14 @@ ABSENT = (
     }),
 )
 
+# What upstream's scripts for Programs import in their first lines, for functions that only their other half calls: module ->
+# names. The import works, and a call says what the import would have said. `fluid` has no such attribute, as before.
+HEADS = {
+    "paddle.fluid.dygraph": "",
+    "paddle.fluid.dygraph.base": "guard to_variable",
+    "paddle.fluid.dygraph.parallel": "DataParallel ParallelEnv prepare_context",
+}
+
 
 class NotThereYet(ModuleNotFoundError):
     """An import of something that upstream has and this package has not yet."""
@@ -190,6 +200,16 @@ def _asked_by_import(frame: Any) -> bool:
     return frame.f_code.co_code[frame.f_lasti] == opcode.opmap["IMPORT_FROM"]
 
 
+def _on_the_way(frame: Any) -> bool:
+    """Of a frame that asks by IMPORT_FROM: whether by `import package.module as name`, which drops each package behind it."""
+    import opcode
+
+    code, at = frame.f_code.co_code, frame.f_lasti - 2
+    while code[at] == opcode.opmap["EXTENDED_ARG"]:
+        at -= 2
+    return code[at] == opcode.opmap["POP_TOP"]
+
+
 def module_or_refuse(module: str, name: str, modules: Container[str]) -> Any:
     """For the __getattr__ of a package: one of its own modules, loaded now, or what the lack of this name deserves."""
     if name in modules:
@@ -205,7 +225,9 @@ def refuse(module: str, name: str, depth: int = 2) -> NoReturn:
     row = None if name.startswith("__") else find(path)
     if row is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules.get(module))
-    if _asked_by_import(sys._getframe(depth)):
+    frame = sys._getframe(depth)
+    # Behind an AttributeError an import goes on with what sys.modules has.
+    if _asked_by_import(frame) and not (path in HEADS and _on_the_way(frame)):
         raise NotThereYet(sentence(path, row))
     # With this object Python, which would name the nearest name that is there, finds none.
     raise AttributeError(sentence(path, row), name=name, obj=None)
@@ -222,7 +244,28 @@ class _Finder:
                 raise NotThereYet(sentence(fullname, row))
 
 
+def _only_names(path: str, names: str) -> types.ModuleType:
+    """A module of names that can be imported, and say what is missing when they are called."""
+    module = types.ModuleType(path, "Not there yet; a call says what to use.")
+    module.__path__ = []
+
+    def function(name: str):
+        def later(*unused: Any, **unused_too: Any) -> NoReturn:
+            raise NotImplementedError(sentence(f"{path}.{name}", find(path)))
+
+        later.__name__ = later.__qualname__ = name
+        later.__module__, later.__doc__ = path, module.__doc__
+        return later
+
+    for name in names.split():
+        setattr(module, name, function(name))
+    module.__getattr__ = lambda name: refuse(path, name)
+    return module
+
+
 def answer_imports() -> None:
     """From now on imports of names in the table are refused with their sentence."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
+    for path, names in HEADS.items():  # what is in sys.modules already does not become an attribute of its package
+        sys.modules.setdefault(path, _only_names(path, names))

@@ -144,6 +144,35 @@ def test_hasattr_is_false_and_a_guarded_import_goes_on():
     assert Conv2D is None
 
 
+def test_first_lines_for_a_half_that_is_not_run():
+    """As upstream's scripts for several machines begin, which train a Program."""
+    code = """
+import paddle.fluid.dygraph as dygraph
+from paddle.fluid.dygraph.base import to_variable
+from paddle.fluid.dygraph.parallel import DataParallel
+import paddle.fluid.dygraph.parallel as parallel, paddle.fluid as fluid
+from paddle import fluid as same
+
+assert same is fluid and parallel.DataParallel is DataParallel and not hasattr(fluid, "dygraph")
+for call in (lambda: to_variable(1), lambda: DataParallel(None), parallel.ParallelEnv):
+    try:
+        call()
+        raise SystemExit("it went on")
+    except NotImplementedError as error:
+        assert "is not there yet. It belongs to dygraph" in str(error), error
+for line in ("fluid.dygraph.guard()", "dygraph.guard()", "dygraph.nn", "from paddle.fluid import dygraph",
+             "import paddle.fluid.dygraph.nn", "import paddle.fluid.dygraph.nn as nn", "from paddle.fluid.dygraph import Linear",
+             "from paddle.fluid.dygraph.nn import Conv2D"):
+    try:
+        exec(line)
+        raise SystemExit(f"{line} went on")
+    except (AttributeError, ImportError) as error:
+        assert "is not there yet. It belongs to dygraph" in str(error), (line, error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 def test_fluid_of_v2():
     from paddle.v2.fluid.layers import fc
 
