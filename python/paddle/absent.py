@@ -52,7 +52,7 @@ ABSENT = (
     Absent("the meeting point of Gloo", "1.8", "", FLEET, {"paddle.fluid.incubate.fleet.utils": "http_server"}),
     Absent("the inner parts of the launcher", "1.7", "", "python -m paddle.distributed.launch_ps, python -m "
            "paddle.distributed.launch and `paddle launch local` start jobs: docs/LAUNCH.md is the guide.", {
-        "paddle.distributed": "cloud_utils fs_wrapper utils",
+        "paddle.distributed": "cloud_utils utils",
     }),
     Absent("the API for workers without servers", "2.0", "", FLEET, {
         "paddle.distributed": """

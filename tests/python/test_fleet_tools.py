@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import paddle.fluid as fluid
+from paddle.distributed.fs_wrapper import BDFS, FS
+from paddle.distributed.fs_wrapper import LocalFS as LocalFiles
 from paddle.fluid.incubate import data_generator as dg
 from paddle.fluid.incubate.fleet.base import role_maker
 from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
@@ -115,7 +117,10 @@ case $command in
 -mv) mv "$FAKE/root$1" "$FAKE/root$2" ;;
 -ls) [ -e "$FAKE/broken" ] && { rm "$FAKE/broken"; echo no luck >&2; exit 1; }
     echo "Found some items"
-    for f in "$FAKE/root$1"/*; do echo "-rw-r--r--   3 me group 12 2020-03-18 21:47 $1/${f##*/}"; done ;;
+    for f in "$FAKE/root$1"/*; do
+        [ -d "$f" ] && kind=d || kind=-
+        echo "${kind}rw-r--r--   3 me group 12 2020-03-18 21:47 $1/${f##*/}"
+    done ;;
 -lsr) cd "$FAKE/root"; find "${1#/}" -type f | sort | while read f; do
         case $f in *late*) day=19 ;; *) day=18 ;; esac
         echo "-rw-r--r-- 3 me group 1 2020-03-$day 21:47 /$f"
@@ -242,6 +247,33 @@ def test_many_files_of_a_folder(older, tmp_path, capsys):
         fluid.contrib.multi_download(older, "/user/train", "here", 2, 2)
     with pytest.raises(TypeError, match="client must be an HDFSClient"):
         fluid.contrib.multi_upload("hadoop", "/user/train", "data")
+
+
+@pytest.mark.parametrize("kind", ["local", "hdfs"])
+def test_file_systems_of_checkpoints(kind, client, tmp_path, monkeypatch):
+    assert issubclass(LocalFiles, FS) and issubclass(BDFS, FS)
+    root = "/saved" if kind == "hdfs" else str(tmp_path / "saved")
+    files = LocalFiles() if kind == "local" else BDFS("hdfs://name:54310", "me,secret", time_out=0)
+    assert files.need_upload_download() == (kind == "hdfs")
+    if kind == "hdfs":
+        with pytest.raises(FileNotFoundError, match="BDFS runs the command `hadoop`, which is in no folder of PATH"):
+            files.stat(root)
+        monkeypatch.setenv("PATH", str(tmp_path / "home" / "bin"), prepend=os.pathsep)
+    assert files.list_dirs(root) == [] and not files.stat(root)
+    files.mkdir(f"{root}/one")
+    files.mkdir(f"{root}/one")
+    (tmp_path / "file").write_text("text")
+    files.upload(str(tmp_path / "file"), f"{root}/two")
+    assert files.list_dirs(root) == ["one"] and files.stat(f"{root}/two")
+    assert files.ls_dir(root) == (["one"], ["two"]) if kind == "hdfs" else sorted(files.ls_dir(root)) == ["one", "two"]
+    files.mv(f"{root}/one", f"{root}/other")
+    files.download(f"{root}/two", str(tmp_path / "back"))
+    assert files.list_dirs(root) == ["other"] and (tmp_path / "back").read_text() == "text"
+    with pytest.raises((OSError, RuntimeError)):
+        files.mv(f"{root}/nothing", f"{root}/more")
+    for path in ("other", "two", "nothing"):
+        files.delete(f"{root}/{path}")
+        assert not files.stat(f"{root}/{path}")
 
 
 def test_trainers_wait_for_each_other_by_files(client, tmp_path, monkeypatch, capsys):

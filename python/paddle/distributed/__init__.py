@@ -13,10 +13,11 @@ from paddle import absent
 
 if TYPE_CHECKING:
     from paddle.distributed import fleet as fleet
+    from paddle.distributed import fs_wrapper as fs_wrapper
     from paddle.distributed import launch as launch
     from paddle.distributed import launch_ps as launch_ps
 
-_MODULES = ("fleet", "launch", "launch_ps")
+_MODULES = ("fleet", "fs_wrapper", "launch", "launch_ps")
 
 
 def __getattr__(name: str) -> Any:
