@@ -363,6 +363,52 @@ def test_fleet_util(tmp_path, capsys):
         util.save_delta_model("x", 1, 2)
 
 
+def test_programs_as_text(tmp_path):
+    """What bytes say is in the text, and the other way round."""
+    x, y = fluid.data("x", [None, 3], lod_level=1), fluid.data("y", [None, 1], "int64")
+    with fluid.name_scope('a "quoted" \\ name\nand a line é'):
+        loss = fluid.layers.mean(fluid.layers.cross_entropy(fluid.layers.fc(x, 4, act="softmax"), y))
+    fluid.layers.fill_constant([2], "float32", 0.123456789)
+    number, limit = (fluid.layers.fill_constant([1], "int64", value) for value in (-(2**40), 3))
+    goes_on = fluid.layers.less_than(number, limit)
+    with fluid.layers.While(goes_on).block():
+        fluid.layers.less_than(fluid.layers.increment(number), limit, cond=goes_on)
+    fluid.optimizer.Adam(1e-07).minimize(loss)
+    for name, program in (("main", fluid.default_main_program()), ("startup", fluid.default_startup_program())):
+        utils.save_program(program, str(tmp_path / name))
+        assert utils.program_type_trans(str(tmp_path), name, False) == f"{name}.pbtxt"
+        assert utils.program_type_trans(str(tmp_path), f"{name}.pbtxt", True) == f"{name}.pbtxt.bin"
+        assert (tmp_path / f"{name}.pbtxt.bin").read_bytes() == (tmp_path / name).read_bytes()
+    text = (tmp_path / "main.pbtxt").read_text()
+    assert text.startswith("blocks {\n  idx: 0\n  parent_idx: -1\n") and "          data_type: FP32\n          dims: -1\n" in text
+
+
+def test_text_of_upstream(tmp_path):
+    """With what its writer has: escapes of bytes, fields in any order, angle brackets, a comment."""
+    path = tmp_path / "program.pbtxt"
+    path.write_text("""
+# by hand
+blocks {
+  parent_idx: -1 idx: 0
+  vars { type { type: LOD_TENSOR lod_tensor { tensor { data_type: FP32 dims: -1 dims: 2 } lod_level: 0 } } name: "a\\303\\251\\'" }
+  vars < name: "b" type < type: LOD_TENSOR lod_tensor < tensor < data_type: FP32 dims: [-1, 2] > > > persistable: true >
+  ops { inputs { parameter: "X" arguments: "a\\303\\251'" } outputs { parameter: "Out" arguments: "b" } type: "scale"
+        attrs { name: "scale" type: FLOAT f: 2.5e-1 } }
+}
+version { version: 0 }
+""")
+    block = utils.load_program(str(path), is_text=True).global_block()
+    assert block.var("aé'").shape == (-1, 2) and block.var("b").persistable and not block.var("aé'").persistable
+    assert block.ops[0].type == "scale" and block.ops[0].attr("scale") == 0.25 and block.ops[0].input("X") == ["aé'"]
+    for text, said in (("blocks { ops { type: 1 } }", "line 1: type is of type string, found '1'"),
+                       ("blocks {\n vars { type { type: FP33 } }", "line 2: type is one of BOOL, .*found 'FP33'"),
+                       ("block { }", "ProgramDesc has no field 'block'"),
+                       ("blocks {", "found '' where a field or '}' should stand")):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=f"program.pbtxt is no text of a Program: .*{said}"):
+            utils.load_program(str(path), True)
+
+
 def test_passes_of_a_day():
     util = FleetUtil(mode="transpiler")
     assert util.get_online_pass_interval("{20190720..20190729}", "{0..23}", 5, 2, False)[:2] == [["0000", "0005"], ["0010", "0015"]]

@@ -14,8 +14,15 @@ _TOKEN = re.compile(
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "'": "'", "\\": "\\"}
 
 
+class Enum:
+    """A kind of fields that hold one of some numbers, which have names in a text."""
+
+    def __init__(self, numbers: dict[str, int]):
+        self.numbers, self.names = numbers, {number: name for name, number in numbers.items()}
+
+
 class Field(NamedTuple):
-    """One field: its number, its kind (a word of the protobuf language, or a class of messages), and its default."""
+    """One field: its number, its kind (a word of the protobuf language, an Enum, or a class of messages), and its default."""
 
     number: int
     kind: Any
@@ -61,7 +68,7 @@ class Message:
             return self._values.setdefault(name, Repeated(field.kind))
         if isinstance(field.kind, type):
             return self._values.setdefault(name, field.kind())
-        return self._values.get(name, _DEFAULTS[field.kind] if field.default is None else field.default)
+        return self._values.get(name, _DEFAULTS.get(field.kind, 0) if field.default is None else field.default)
 
     def __setattr__(self, name: str, value: Any) -> None:
         field = type(self).fields.get(name)
@@ -89,9 +96,11 @@ class Message:
 
     def __str__(self) -> str:
         lines: list[str] = []
-        for name, _, value in self._items():
+        for name, field, value in self._items():
             if isinstance(value, Message):
                 lines += [f"{name} {{", *("  " + line for line in str(value).splitlines()), "}"]
+            elif isinstance(field.kind, Enum):
+                lines.append(f"{name}: {field.kind.names.get(value, value)}")
             else:
                 lines.append(f"{name}: {_text(value)}")
         return "".join(f"{line}\n" for line in lines)
@@ -109,12 +118,53 @@ class Message:
             if isinstance(value, Message):
                 out += _tag(field, 2) + _sized(value.SerializeToString())
             elif field.kind == "string":
-                out += _tag(field, 2) + _sized(value.encode())
+                out += _tag(field, 2) + _sized(value.encode(errors="surrogateescape"))
             elif field.kind == "float":
                 out += _tag(field, 5) + struct.pack("<f", value)
             else:
                 out += _tag(field, 0) + _varint(int(value) & (2**64 - 1))
         return out
+
+    def merge_bytes(self, data: bytes) -> None:
+        """Adds what bytes of protobuf say; fields of other numbers are passed over. Bytes that are none raise a ValueError."""
+        by_number = {field.number: (name, field) for name, field in self.fields.items()}
+        at = 0
+        while at < len(data):
+            key, at = _read_varint(data, at)
+            wire = key & 7
+            if wire == 0:
+                value, at = _read_varint(data, at)
+            else:
+                size, at = (4, at) if wire == 5 else (8, at) if wire == 1 else _read_varint(data, at) if wire == 2 else (None, at)
+                if size is None or at + size > len(data):
+                    raise ValueError(f"these are no bytes of a {type(self).__name__}: a field at byte {at} does not end in them.")
+                value, at = data[at : at + size], at + size
+            if key >> 3 in by_number:
+                self._merge(*by_number[key >> 3], wire, value)
+
+    def _merge(self, name: str, field: Field, wire: int, value: Any) -> None:
+        if isinstance(field.kind, type):
+            if wire != 2:
+                raise ValueError(f"{type(self).__name__}.{name} is no message in these bytes.")
+            (getattr(self, name).add() if field.repeated else getattr(self, name)).merge_bytes(value)
+            return
+        if field.kind == "string":
+            found = [value.decode(errors="surrogateescape")] if wire == 2 else None
+        elif field.kind == "float":
+            found = list(struct.unpack(f"<{len(value) // 4}f", value)) if wire in (2, 5) and len(value) % 4 == 0 else None
+        elif wire == 2:  # packed
+            found, at = [], 0
+            while at < len(value):
+                number, at = _read_varint(value, at)
+                found.append(_signed(number))
+        else:
+            found = [_signed(value)] if wire == 0 else None
+        if found is None or not found and not field.repeated:
+            raise ValueError(f"{type(self).__name__}.{name} is no {field.kind} in these bytes.")
+        if field.repeated:
+            getattr(self, name).extend(map(bool, found) if field.kind == "bool" else found)
+        else:
+            setattr(self, name, found[-1])
 
 
 def _text(value: Any) -> str:
@@ -123,7 +173,11 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
         return f'"{escaped}"'
-    return repr(value) if not isinstance(value, float) else f"{value:.8g}"
+    if not isinstance(value, float):
+        return repr(value)
+    short = f"{value:.8g}"
+    is_whole = not abs(value) < 3e38 or struct.pack("<f", float(short)) == struct.pack("<f", value)
+    return short if is_whole else f"{value:.9g}"  # which tells all float32 apart
 
 
 def _varint(number: int) -> bytes:
@@ -132,6 +186,18 @@ def _varint(number: int) -> bytes:
         out.append(number & 127 | 128)
         number >>= 7
     return bytes([*out, number])
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """(number, where it ends)."""
+    for end in range(at, min(at + 10, len(data))):
+        if data[end] < 128:
+            return sum((byte & 127) << 7 * i for i, byte in enumerate(data[at : end + 1])) & (2**64 - 1), end + 1
+    raise ValueError(f"these are no bytes of a message: a number at byte {at} does not end.")
+
+
+def _signed(number: int) -> int:
+    return number - (number >> 63 << 64)
 
 
 def _tag(field: Field, wire: int) -> bytes:
@@ -202,6 +268,8 @@ class _Reader:
 
     def _value(self, name: str, field: Field) -> Any:
         kind, word = self._next()
+        if isinstance(field.kind, Enum) and word in field.kind.numbers:
+            return field.kind.numbers[word]
         if field.kind == "string" and kind == "text":
             text = _unescaped(word)
             while (match := _TOKEN.match(self.text, self.at)) and match.lastgroup == "text":  # pieces of one
@@ -214,8 +282,16 @@ class _Reader:
                 return float(word) if field.kind == "float" else int(word, 0)
             except ValueError:
                 pass
-        raise self._fail(f"{name} is of type {field.kind}, found {word!r}")
+        wanted = f"one of {', '.join(field.kind.numbers)}" if isinstance(field.kind, Enum) else f"of type {field.kind}"
+        raise self._fail(f"{name} is {wanted}, found {word!r}")
 
 
 def _unescaped(word: str) -> str:
-    return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), word[1:-1])
+    """What stands between quotes; protobuf writes bytes beyond ASCII as three digits of base 8."""
+
+    def byte(match: re.Match) -> bytes:
+        code = match[1].decode()
+        return bytes([int(code, 8) & 255]) if code.isdigit() else _ESCAPES.get(code, code).encode()
+
+    raw = word[1:-1].encode(errors="surrogateescape")
+    return re.sub(rb"\\([0-7]{1,3}|.)", byte, raw, flags=re.DOTALL).decode(errors="surrogateescape")

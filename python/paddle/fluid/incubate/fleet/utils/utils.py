@@ -10,6 +10,8 @@ from typing import Any
 from paddle.fluid import debugger, io
 from paddle.fluid.framework import Block, Program
 from paddle.fluid.log_helper import get_logger
+from paddle.fluid.proto.program_message import ProgramDesc
+from paddle.fluid.proto.table_message import TextError
 from paddle.fluid.vartype import VarType
 
 __all__ = [
@@ -33,12 +35,16 @@ def load_program(model_filename: str, is_text: bool = False) -> Program:
         model_filename: a file such as `__model__`.
         is_text: it is protobuf's text.
     """
-    if is_text:
-        raise NotImplementedError(
-            "load_program(is_text=True) is not there yet: only files of bytes are read, such as __model__ of save_inference_model."
-        )
     with open(model_filename, "rb") as file:
-        return Program.parse_from_string(file.read())
+        data = file.read()
+    if is_text:
+        message = ProgramDesc()
+        try:
+            message.merge_text(data.decode(errors="surrogateescape"))
+        except TextError as error:
+            raise ValueError(f"{model_filename} is no text of a Program: {error}") from None
+        data = message.SerializeToString()
+    return Program.parse_from_string(data)
 
 
 def save_program(program: Program, model_filename: str = "__model__", is_text: bool = False) -> None:
@@ -47,10 +53,15 @@ def save_program(program: Program, model_filename: str = "__model__", is_text: b
     Args:
         program: the Program.
         model_filename: the file.
-        is_text: for people; else the bytes that load_program reads.
+        is_text: as protobuf's text.
     """
+    data = program.desc.serialize_to_string()
+    if is_text:
+        message = ProgramDesc()
+        message.merge_bytes(data)
+        data = str(message).encode(errors="surrogateescape")
     with open(model_filename, "wb") as file:
-        file.write(str(program).encode() if is_text else program.desc.serialize_to_string())
+        file.write(data)
 
 
 def program_type_trans(prog_dir: str, prog_fn: str, is_text: bool) -> str:
