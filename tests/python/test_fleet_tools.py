@@ -5,6 +5,7 @@ import os
 import stat
 import sys
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -363,7 +364,7 @@ def test_fleet_util(tmp_path, capsys):
         util.save_delta_model("x", 1, 2)
 
 
-def test_programs_as_text(tmp_path):
+def test_programs_as_text(fresh, tmp_path):
     """What bytes say is in the text, and the other way round."""
     x, y = fluid.data("x", [None, 3], lod_level=1), fluid.data("y", [None, 1], "int64")
     with fluid.name_scope('a "quoted" \\ name\nand a line é'):
@@ -407,6 +408,45 @@ version { version: 0 }
         path.write_text(text)
         with pytest.raises(ValueError, match=f"program.pbtxt is no text of a Program: .*{said}"):
             utils.load_program(str(path), True)
+
+
+@pytest.mark.parametrize("is_text", [False, True], ids=["bytes", "text"])
+def test_a_saved_model_is_tried(fresh, tmp_path, is_text):
+    x, words = fluid.data("x", [None, 2, 3]), fluid.layers.data("words", [1], lod_level=1)
+    whole = fluid.layers.fc([fluid.layers.reshape(x, [-1, 6]), fluid.layers.sequence_pool(words, "sum")], 2, bias_attr=False)
+    half = fluid.layers.scale(whole, 0.5)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    fluid.io.save_inference_model(str(tmp_path), ["x", "words"], [half], exe)
+    name = utils.program_type_trans(str(tmp_path), "__model__", False) if is_text else "__model__"
+    rows = np.arange(24, dtype="float32").reshape(4, 6)
+    (tmp_path / "x.txt").write_text("".join(" ".join(map(str, [*two.ravel(), 7])) + "\n" for two in rows.reshape(2, 12)))
+    (tmp_path / "words.txt").write_text("1 2\n3 4\n")
+    feed = SimpleNamespace(feeded_vars_names=["x", "words"], feeded_vars_dims=[(2, 3), 1],
+                           feeded_vars_types=["float32", np.float32],
+                           feeded_vars_filelist=[str(tmp_path / "x.txt"), str(tmp_path / "words.txt")])
+    config = SimpleNamespace(batch_size=2, feed_config=feed, fetch_config=SimpleNamespace(fetch_vars_names=None),
+                             dump_model_dir=str(tmp_path), dump_program_filename=name, is_text_dump_program=is_text,
+                             save_params_filename=None)
+    names = [var.name for var in fluid.default_main_program().all_parameters()]
+    weights = [np.array(fluid.global_scope().find_var(each).get_tensor()) for each in names]
+    wanted = rows @ weights[0] + np.arange(1, 5, dtype="float32")[:, None] @ weights[1]
+    check = FleetUtil().check_vars_and_dump
+    np.testing.assert_allclose(check(config)[0], wanted / 2, rtol=1e-5)
+    config.fetch_config.fetch_vars_names = [whole.name]
+    feed.feeded_vars_names, feed.feeded_vars_dims = ["words", "x"], [1, [2, 3]]
+    feed.feeded_vars_filelist.reverse()
+    np.testing.assert_allclose(check(config)[0], wanted, rtol=1e-5)
+    feed.feeded_vars_filelist = None
+    assert check(config)[0].shape == (2, 2)
+    for what, value, said in (("feeded_vars_dims", [1, 6], r"'x' have shape \(2, 3\) in the Program, and \(6,\)"),
+                              ("feeded_vars_filelist", [str(tmp_path / "x.txt")], "shorter"),
+                              ("feeded_vars_filelist", ["/dev/null"] * 2, "no line of /dev/null has the 2 numbers")):
+        with pytest.raises(ValueError, match=said):
+            check(SimpleNamespace(**{**vars(config), "feed_config": SimpleNamespace(**{**vars(feed), what: value})}))
+    (tmp_path / names[0]).write_bytes((tmp_path / names[1]).read_bytes())
+    with pytest.raises(ValueError, match=names[0]):
+        check(config)
 
 
 def test_passes_of_a_day():

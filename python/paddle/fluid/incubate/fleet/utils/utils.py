@@ -7,8 +7,12 @@ import os
 import subprocess
 from typing import Any
 
-from paddle.fluid import debugger, io
-from paddle.fluid.framework import Block, Program
+import numpy as np
+
+from paddle.fluid import core, debugger, io
+from paddle.fluid.executor import Executor, scope_guard
+from paddle.fluid.framework import Block, Program, Variable
+from paddle.fluid.lod_tensor import create_lod_tensor
 from paddle.fluid.log_helper import get_logger
 from paddle.fluid.proto.program_message import ProgramDesc
 from paddle.fluid.proto.table_message import TextError
@@ -101,21 +105,64 @@ def check_pruned_program_vars(train_prog: Program, pruned_prog: Program) -> bool
 
 def check_saved_vars_try_dump(dump_dir: str, dump_prog_fn: str, is_text_dump_program: bool, feed_config: Any, fetch_config: Any,
                               batch_size: int = 1, save_filename: str | None = None) -> list:
-    """Runs a saved model once.
+    """Loads a saved model and runs it once. What does not fit raises; what may be wrong, and the results, are logged.
 
     Args:
         dump_dir: its folder.
         dump_prog_fn: the file of its Program.
         is_text_dump_program: which form that has.
-        feed_config: what to feed.
-        fetch_config: what to fetch.
-        batch_size: samples to feed.
+        feed_config: what to feed: lists feeded_vars_names, feeded_vars_dims (of a sample: a number, or several), feeded_vars_types
+            and feeded_vars_filelist (files of numbers; None: random ones are fed).
+        fetch_config: has fetch_vars_names, what to fetch; None: what the Program says.
+        batch_size: samples to feed; a line of a file has one batch after another.
         save_filename: one file of all parameters.
+
+    Returns:
+        what was fetched.
     """
-    raise NotImplementedError(
-        "check_saved_vars_try_dump is not there yet: fluid.io.load_inference_model loads the model and says what does not fit, and "
-        "Executor.run runs it."
-    )
+    if is_text_dump_program:
+        dump_prog_fn = program_type_trans(dump_dir, dump_prog_fn, True)
+    executor = Executor(core.CPUPlace())
+    with scope_guard(core.Scope()):
+        program, feeds, fetches = io.load_inference_model(dump_dir, executor, dump_prog_fn, save_filename)
+        block = program.global_block()
+        if any(op.type == "lookup_table" for op in block.ops):
+            _logger.warning("the Program has an op lookup_table; please check that it was pruned as it should be.")
+        names, shapes = list(feed_config.feeded_vars_names), list(feed_config.feeded_vars_dims)
+        targets = fetches if fetch_config.fetch_vars_names is None else [block.var(name) for name in fetch_config.fetch_vars_names]
+        for what, has, wanted in (("feed", feeds, names), ("fetch", [var.name for var in fetches], [var.name for var in targets])):
+            if has != wanted:
+                _logger.warning("the Program says to %s %s, and the configuration %s.", what, has, wanted)
+                for index in reversed([index for index, op in enumerate(block.ops) if op.type == what]):
+                    block._remove_op(index)
+        files = feed_config.feeded_vars_filelist or [None] * len(names)
+        feed = {name: _fed(block.var(name), shape, dtype, file, batch_size)
+                for name, shape, dtype, file in zip(names, shapes, feed_config.feeded_vars_types, files, strict=True)}
+        found = executor.run(program, feed=feed, fetch_list=targets, return_numpy=all(var.lod_level == 0 for var in targets))
+    for var, value in zip(targets, found):
+        _logger.info("fetch_targets name: %s\nfetch_targets: %s", var.name, value)
+    return found
+
+
+def _fed(var: Variable, shape: Any, dtype: Any, file: str | None, batch_size: int) -> Any:
+    """A batch of a variable, from a file or at random."""
+    shape = tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
+    if shape != tuple(var.shape[1:]):
+        raise ValueError(f"the samples of {var.name!r} have shape {tuple(var.shape[1:])} in the Program, and {shape} in "
+                         "feeded_vars_dims.")
+    if var.lod_level > 1:
+        raise ValueError(f"{var.name!r} has {var.lod_level} levels of sequences; this check feeds one at most.")
+    if file is None:
+        value = np.random.random((batch_size, *shape))
+    else:
+        size = batch_size * int(np.prod(shape))
+        with open(file, encoding="utf-8") as lines:
+            rows = [np.array(line.split(), "float64") for line in lines]
+        value = np.concatenate([row[: len(row) // size * size] for row in rows] or [np.zeros(0)]).reshape(-1, *shape)
+        if not len(value):
+            raise ValueError(f"no line of {file} has the {size} numbers of a batch of {batch_size} for {var.name!r}.")
+    value = value.astype(dtype)
+    return value if var.lod_level == 0 else create_lod_tensor(value, [[1] * len(value)], core.CPUPlace())
 
 
 def graphviz(block: Block, output_dir: str = "", filename: str = "debug") -> None:
