@@ -99,6 +99,7 @@ def slopes(recipe):
     if frozen:
         built = Built(recipe, "float64", train=False, fixed=True)
         feed.update(("frozen_%d" % i, value) for i, value in enumerate(frozen))
+    tied = has_ties(built, feed)
     step, found = 1e-6, {}
     for leaf in built.leaves:
         lengths = feed[leaf].recursive_sequence_lengths() if hasattr(feed.get(leaf), "recursive_sequence_lengths") else None
@@ -117,7 +118,22 @@ def slopes(recipe):
         low, high = (loss - sides[0]) / step, (sides[1] - loss) / step
         found[leaf] = {"slope": (sides[1] - sides[0]) / (2 * step), "sides": (low, high)}
         found[leaf].update(packed({"direction": direction}))
-    return {"loss": loss, "leaves": found}
+    return {"loss": loss, "leaves": found, "ties": tied}
+
+
+def has_ties(built, feed):
+    """Is there a greatest or least value that several elements have? Each of them gets the whole gradient, as in 1.8.5; where they are
+    equal wherever one looks (a + b and b + a), the loss changes with one of them alone, on both sides."""
+    ops = [op for op in built.main.global_block().ops if op.type in ("reduce_max", "reduce_min")]
+    for op in ops:
+        built.restore()
+        value = built.loss_of(feed, [op.input("X")[0]])[1][0]
+        axes = None if op.attr("reduce_all") else tuple(op.attr("dim"))
+        best = (np.max if op.type == "reduce_max" else np.min)(value, axis=axes, keepdims=True)
+        if (np.sum(value == best, axis=axes) > 1).any():
+            return True
+    built.restore()
+    return False
 
 
 def answer(job):
