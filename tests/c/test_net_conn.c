@@ -323,7 +323,9 @@ static void a_goodbye_loses_nothing(void **state)
         send_bytes(&pair->client, TYPE_ECHO, (uint64_t)i, 0, 300000);
     send_bytes(&pair->client, TYPE_BYE, 10, 0, 0);
     wait_until(pair->loop, pair->client.closed && pair->server.peer.closed);
-    assert_int_equal(pair->client.messages, 10);
+    if (pair->client.messages != 10)
+        fail_msg("%d of 10 messages; the client's end: %d %s; the server's: %d %s", pair->client.messages,
+                 pair->client.why, pair->client.text, pair->server.peer.why, pair->server.peer.text);
     assert_int_equal(pair->server.peer.why, PD_OK);
     pair_free(pair);
 }
