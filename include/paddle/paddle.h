@@ -108,6 +108,10 @@ PD_API uint64_t pd_job_steps(const char *endpoint);
 /* What tells that job from others: servers draw it when a job is new, and keep it with its steps; 0 before
  * the first exchange. */
 PD_API uint64_t pd_job_key(const char *endpoint);
+/* Steps of that job that this trainer gave nothing to, as it was at a meeting, since this was asked last. Not
+ * 0: what it has of the parameters is older than what the servers have; its next step is to begin with
+ * theirs. */
+PD_API uint64_t pd_job_passed(const char *endpoint);
 
 /* A meeting of all trainers of a job, at its first server. Before the first step, and beside steps of other
  * threads. */

@@ -316,6 +316,12 @@ static PyObject *job_key(PyObject *module, PyObject *endpoint)
     return number_of_job(endpoint, pd_job_key);
 }
 
+static PyObject *job_passed(PyObject *module, PyObject *endpoint)
+{
+    (void)module;
+    return number_of_job(endpoint, pd_job_passed);
+}
+
 PyMethodDef core_library_methods[] = {
     {"version", version, METH_NOARGS, "Version of the library."},
     {"paddle_version", paddle_version, METH_NOARGS, "The Paddle whose names and files it follows."},
@@ -353,6 +359,9 @@ PyMethodDef core_library_methods[] = {
     {"job_key", job_key, METH_O,
      "What tells the job of this server from others, also when it is started again; 0 before the first "
      "exchange with it."},
+    {"job_passed", job_passed, METH_O,
+     "Steps of the job of this server that this trainer gave nothing to, as it was at a meeting, since this "
+     "was asked last."},
     {"op_types", op_types, METH_NOARGS, "All ops there are."},
     {"op_known", op_known, METH_O, NULL},
     {"op_has_grad", op_has_grad, METH_O, "1: has a gradient; 0: gradients stop here; -1: neither."},

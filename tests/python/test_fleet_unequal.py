@@ -1,5 +1,6 @@
 """Workers of a Fleet job have batches in different numbers: who is through early waits in a meeting, and the others finish."""
 
+import numpy as np
 import pytest
 from test_fleet_meet import Job, said
 
@@ -26,6 +27,19 @@ def test_five_batches_and_eight(loss):
         assert job.workers[0].output().count(told) == 1 and "the others train on" not in job.workers[1].output()
         assert all(server.output().count("passes step 6, which it has no batch for") >= 1 for server in job.servers)
         assert all("passes step 7, which" not in server.output() for server in job.servers)
+
+
+def test_who_has_passed_steps_has_the_parameters_of_now(tmp_path):
+    """Behind the meeting in its scope, in what it saves, and in the gradient of its next step, which depends on them."""
+    words = "feed:0.5 train:{} barrier weights save:{} barrier train:2 barrier weights"
+    with Job(2, *(words.format(batches, tmp_path / str(i)) for i, batches in enumerate((3, 8))), JOB_LOSS="square", **SOON) as job:
+        job.end()
+        right = [2 - 2 * 0.75**steps for steps in (8, 10)]
+        for i, worker in enumerate(job.workers):
+            found = [eval(line.removeprefix("weights ")) for line in said(worker, "weights ")]
+            np.testing.assert_allclose(found, [[each] * 2 for each in right], rtol=1e-5, err_msg=f"worker {i}")
+            saved = [np.frombuffer((tmp_path / str(i) / name).read_bytes()[-4:], "float32").item() for name in "wv"]
+            np.testing.assert_allclose(saved, [right[0]] * 2, rtol=1e-5, err_msg=f"worker {i}")
 
 
 def test_sums_epochs_and_a_worker_without_a_batch():

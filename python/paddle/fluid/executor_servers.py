@@ -111,7 +111,7 @@ def ask(executor, program: Program, away: dict, as_numpy: bool) -> list:
 
 
 def receive_parameters(executor, program: Program, scope) -> None:
-    """Those that the trainer holds, as servers have them now."""
+    """Those that the trainer holds, as servers have them now; in sync mode also what it computes rates from."""
     overview = program._parameters_on_pservers
     if not io_distributed.is_trainer(program) or overview.job is None:
         return
@@ -119,7 +119,8 @@ def receive_parameters(executor, program: Program, scope) -> None:
     def asking() -> Program:
         slices: dict = {}
         for var in overview.distributed_vars:
-            if var.vtype == io_distributed._HERE:
+            is_own_count = var.vtype == "Schedule" and overview.job.is_sync and program.global_block().has_var(var.origin.name)
+            if var.vtype == io_distributed._HERE or is_own_count:
                 slices.setdefault(var.origin.name, []).append(var)
         saving = io_distributed._Saving(program, [])
         for name, parts in slices.items():
@@ -128,6 +129,17 @@ def receive_parameters(executor, program: Program, scope) -> None:
         return saving.program
 
     executor.run(executor._made_for(program, "parameters", asking), scope=scope)
+
+
+def receive_passed(server: str) -> None:
+    """Behind a meeting in which this trainer gave nothing to steps of the others: its parameters are those of its last step."""
+    from paddle.fluid.executor import Executor, global_scope
+
+    for each in list(JOBS):
+        if each.job is None or not each.job.is_sync or server not in each.job.endpoints:
+            continue
+        if all(global_scope().find_var(var.origin.name) for var in each.distributed_vars if var.vtype == io_distributed._HERE):
+            receive_parameters(Executor(core.CPUPlace()), each.job.program, global_scope())
 
 
 def receive_newest(executor, program: Program, scope) -> None:

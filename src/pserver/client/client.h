@@ -91,7 +91,7 @@ struct pd_gather {
 };
 /* Waits until all trainers have called it as often as this one, but for those who have left. One that was
  * broken off may be called again: it is the same meeting. Others whose step waits for this trainer end it
- * without: it is passed, unless another thread of this process trains. */
+ * without: it is passed, unless another thread of this process trains (pd_client_own_passed). */
 pd_status pd_client_gather(struct pd_client *client, const struct pd_run *run, const struct pd_gather *what);
 /* Ends this run's step on `endpoints`, and on every server that it pushed to; waits for that, and for all
  * that is asked for: the values are those after the step. */
@@ -112,6 +112,9 @@ int pd_client_own_id(void); /* of the client that this process has; -1: it has n
  * before; 0: there is none, or no word from there yet. */
 uint64_t pd_client_own_steps(const char *endpoint);
 uint64_t pd_client_own_job(const char *endpoint); /* the id that the servers of that job keep; 0: the same */
+/* Steps of that job that this trainer has passed in pd_client_gather since this was asked last: what it has
+ * of the parameters is older than theirs. */
+uint64_t pd_client_own_passed(const char *endpoint);
 /* Tells all servers that this trainer is done (or failed, and why), waits a moment for them to hear it, and
  * frees the client. One that is done waits for a server that is down, up to the deadline; poll(arg), which
  * may be NULL, ends that when it is not 0. A step of another thread is waited for, for busy_ms at most; -1:

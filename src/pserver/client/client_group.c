@@ -136,6 +136,13 @@ uint64_t pd_client_job_at(struct pd_client *c, const char *endpoint)
     return link ? atomic_load(&link->group->job) : 0;
 }
 
+uint64_t pd_client_passed_at(struct pd_client *c, const char *endpoint)
+{
+    PD_HOLD(&c->links_lock);
+    const struct link *link = find(c, endpoint);
+    return link ? atomic_exchange(&link->group->passed, 0) : 0;
+}
+
 int pd_link_is_pushed_to(const struct link *link, int n, const char *const *endpoints)
 {
     for (int k = 0; k < link->wires.n; k++)

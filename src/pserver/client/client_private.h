@@ -158,8 +158,9 @@ struct group {
     int is_aligned;       /* all servers are in the same step for this trainer: nothing is pushed before */
     int checks;           /* a server refuses NaN: nothing of a step is sent before all of it was looked at */
     _Atomic int is_asked; /* for `steps`, before that: what is repeated is the batch that it was */
-    _Atomic uint64_t steps; /* the last that counts this trainer on all of them */
-    _Atomic uint64_t job;   /* the one that they are in, as one told or all agreed; 0: not known yet */
+    _Atomic uint64_t steps;  /* the last that counts this trainer on all of them */
+    _Atomic uint64_t job;    /* the one that they are in, as one told or all agreed; 0: not known yet */
+    _Atomic uint64_t passed; /* steps of others, at meetings, since somebody asked */
     uint64_t common;  /* the newest snapshot that all of them have, as they were told; 0: none is known */
     uint64_t cut;     /* the step of the next snapshot, as one of them told: passed on to all */
     int is_passed_on; /* a server that has heard the goodbye tells it those that are down */
@@ -286,6 +287,7 @@ pd_status pd_client_find_all(struct pd_client *client, int n, const char *const 
 /* Of the job of that server; 0: not known. Any thread. */
 uint64_t pd_client_steps_at(struct pd_client *client, const char *endpoint);
 uint64_t pd_client_job_at(struct pd_client *client, const char *endpoint);
+uint64_t pd_client_passed_at(struct pd_client *client, const char *endpoint); /* it counts from 0 again */
 void pd_group_count(struct link *link); /* one of its wires counts another step: notes it in `steps` */
 /* Has this trainer come through all steps that it gives nothing to, at the servers of this one's job? */
 int pd_group_passes_nothing(void *link);

@@ -293,6 +293,7 @@ pd_status pd_push_stand_aside(struct pd_client *c, struct link *one, const struc
         w->passes = w->is_aside = 1;
         pd_push_flush(w);
     }
+    atomic_fetch_add(&one->group->passed, 1);
     return pd_client_wait_until(c, run, pd_group_passes_nothing, one, "a step that others have a batch for");
 }
 

@@ -264,6 +264,14 @@ uint64_t pd_client_own_job(const char *endpoint)
     return job;
 }
 
+uint64_t pd_client_own_passed(const char *endpoint)
+{
+    lock_all();
+    uint64_t passed = is_here() ? pd_client_passed_at(the_client, endpoint) : 0;
+    unlock_all();
+    return passed;
+}
+
 /* With the lock: does a run use it? Of this thread, or of others. */
 static int is_used(int by_self)
 {

@@ -122,7 +122,17 @@ class RoleMakerBase:
         servers = self.get_pserver_endpoints()
         if not servers:
             self._need_company(what, self.worker_num() - 1, _NO_SERVERS)
-        return _core.job_meet(what, servers, self.worker_index(), self.worker_num(), given)
+        try:
+            found = _core.job_meet(what, servers, self.worker_index(), self.worker_num(), given)
+        finally:
+            is_behind = bool(servers) and _core.job_passed(servers[0])
+            if is_behind:
+                _core._set_left(True)  # the next step begins with the servers' parameters, in whichever scope
+        if is_behind:
+            from paddle.fluid import executor_servers
+
+            executor_servers.receive_passed(servers[0])
+        return found
 
     def _gathered(self, what: str, obj: Any) -> list:
         """What each worker gave; those that have ended or were lost are not in it."""
