@@ -136,11 +136,11 @@ def test_a_parameter_that_no_gradient_changes_is_fine(fresh):
     transpile()
 
 
-@pytest.mark.parametrize("places", [1, 2])
-def test_a_trainer_that_closed_and_trains_on_begins_with_the_parameters_of_now(tmp_path, places):
+@pytest.mark.parametrize("how", [["--places", "1"], ["--places", "2"], ["--from-files"]], ids=["run", "places", "files"])
+def test_a_trainer_that_closed_and_trains_on_begins_with_the_parameters_of_now(tmp_path, how):
     """Not with those that it had when it left: the others have trained since."""
     with Job(2, 2, "returns.py") as job:
-        job.start_all("--folder", str(tmp_path), "--places", str(places))
+        job.start_all("--folder", str(tmp_path), *how)
         job.end(60)
         returned, stayed = ([line.split()[2] for line in steps_of(each.output())] for each in job.processes[-2:])
     assert returned[:2] == stayed[:2] and len(returned) == 4

@@ -47,6 +47,8 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
             counted.end()
         return
     dataset._prepare_to_run()
+    if program._is_distributed and not is_test:
+        executor._come_back(program, scope)
     threads = dataset._threads(thread)
     where = ()
     if counted is not None and not is_test:

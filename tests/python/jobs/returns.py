@@ -17,9 +17,11 @@ def main() -> None:
     parser = small.parse(__doc__)
     parser.add_argument("--folder", required=True)
     parser.add_argument("--places", type=int, default=1)
+    parser.add_argument("--from-files", action="store_true", help="train by train_from_dataset")
     args = parser.parse_args()
     weight = fluid.ParamAttr(name="w", initializer=fluid.initializer.Constant(0.3))
-    loss = layers.mean(layers.square(layers.fc(layers.data("x", [4]), 1, param_attr=weight, bias_attr=False) - 1.0))
+    data = layers.data("x", [4])
+    loss = layers.mean(layers.square(layers.fc(data, 1, param_attr=weight, bias_attr=False) - 1.0))
     before = layers.assign(fluid.default_main_program().global_block().var("w"))
     test = fluid.default_main_program().clone(for_test=True)
     fluid.optimizer.SGD(0.1).minimize(loss)
@@ -30,8 +32,22 @@ def main() -> None:
 
     def train(step: int) -> None:
         x = np.random.RandomState(10 * step + args.id).randn(4, 4).astype("float32")
+        if args.from_files:
+            train_from_files(step, x)
+            return
         value, = exe.run(program, feed={"x": x}, fetch_list=[before])
         print("step", step, np.asarray(value)[:4].tobytes().hex(), flush=True)
+
+    def train_from_files(step: int, x: np.ndarray) -> None:
+        class Handler(fluid.executor.FetchHandler):
+            def handler(self, res_dict):
+                print("step", step, np.asarray(res_dict["w"])[:4].tobytes().hex(), flush=True)
+
+        np.savetxt(path(f"data-{args.id}"), np.insert(x, 0, 4, axis=1), "%.9g")
+        dataset = fluid.DatasetFactory().create_dataset("QueueDataset")
+        dataset.set_use_var([data])
+        dataset.set_filelist([path(f"data-{args.id}")])
+        exe.train_from_dataset(program, dataset, fetch_handler=Handler({"w": before}, 0))
 
     def path(name: str) -> str:
         return os.path.join(args.folder, name)
