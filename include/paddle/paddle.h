@@ -155,6 +155,9 @@ PD_API pd_status pd_communicator_start(const pd_communicator *how);
  * well. */
 PD_API pd_status pd_communicator_stop(int (*poll)(void *arg), void *arg);
 PD_API int pd_communicator_runs(void);
+/* Waits until what is queued now is with the servers; PD_OK where none runs. poll(arg) as above: not 0 ends
+ * the wait, and drops nothing. */
+PD_API pd_status pd_communicator_flush(int (*poll)(void *arg), void *arg);
 
 /* A server that starts empty, at HOST:PORT: trainer 0 brings it its Programs, by the call below; then it
  * serves until the job is over (PD_JOB_OVER). With the flag ps_dir it keeps them, and needs nobody to bring

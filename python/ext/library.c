@@ -271,6 +271,16 @@ static PyObject *communicator_stop(PyObject *module, PyObject *unused)
     return Py_NewRef(Py_None);
 }
 
+static PyObject *communicator_flush(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    struct core_watch watch = {PyEval_SaveThread()};
+    pd_status status = pd_communicator_flush(core_poll_signals, &watch);
+    PyEval_RestoreThread(watch.thread);
+    if (PyErr_Occurred() || core_failed(state_of(module), status)) return NULL;
+    return Py_NewRef(Py_None);
+}
+
 static PyObject *communicator_runs(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -349,6 +359,8 @@ PyMethodDef core_library_methods[] = {
      "Starts the communicator: mode, queue, merge, wait_ms, averages, pulls_every."},
     {"communicator_stop", communicator_stop, METH_NOARGS, "Sends what is queued and ends it."},
     {"communicator_runs", communicator_runs, METH_NOARGS, "Does one run?"},
+    {"communicator_flush", communicator_flush, METH_NOARGS,
+     "Waits until what is queued is with the servers."},
     {"job_id", job_id, METH_NOARGS,
      "The number of this trainer in its job; -1 before the first exchange with a server."},
     {"seed_programs", seed_programs, METH_O,

@@ -58,6 +58,11 @@ int pd_communicator_runs(void)
     return pd_comm_is_running();
 }
 
+pd_status pd_communicator_flush(int (*poll)(void *arg), void *arg)
+{
+    return pd_comm_flush(poll, arg);
+}
+
 uint64_t pd_job_steps(const char *endpoint)
 {
     return pd_client_own_steps(endpoint);
@@ -181,6 +186,12 @@ pd_status pd_communicator_stop(int (*poll)(void *arg), void *arg)
 int pd_communicator_runs(void)
 {
     return 0;
+}
+
+pd_status pd_communicator_flush(int (*poll)(void *arg), void *arg)
+{
+    (void)poll, (void)arg;
+    return PD_OK;
 }
 
 uint64_t pd_job_steps(const char *endpoint)

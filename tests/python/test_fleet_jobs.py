@@ -127,6 +127,16 @@ def test_what_is_not_sync_trains(tmp_path, strategy):
         assert held_out_loss(found[0]) < begin / 3
 
 
+@pytest.mark.parametrize("how", ["barrier", "evaluate"])
+def test_what_is_queued_is_with_the_servers(how):
+    """Behind a barrier of the only worker, and when it evaluates a Program of lookups alone."""
+    with Job(2, 1, SCRIPT.parent / "queued.py") as job:
+        job.start_servers(how)
+        job.start_workers(how)
+        job.end()
+        assert float(re.search(r"\bis:? (\S+)", job.workers[0].output())[1]) == -20
+
+
 @pytest.mark.parametrize("before, after", [(2, 3), (2, 1)])
 def test_what_was_saved_goes_on_with_another_number_of_servers(tmp_path, before, after):
     """Six steps, saved, and six more on other servers: as twelve in one process."""

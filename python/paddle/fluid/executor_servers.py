@@ -150,6 +150,7 @@ def receive_newest(executor, program: Program, scope) -> None:
     read = {var.name for var in program.list_vars() if var.persistable}
     for each in list(JOBS):
         if each.job is not None and each.job.mode != DistributedMode.GEO and not read.isdisjoint(each.job.graph.vars):
+            _core.communicator_flush()  # what is looked up on servers is theirs then, too
             receive_parameters(executor, each.job.program, scope)
 
 

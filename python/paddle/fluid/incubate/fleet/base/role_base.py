@@ -146,6 +146,8 @@ class RoleMakerBase:
         """
         if self.is_worker() and self.worker_num() > 1:
             self._meet("barrier_worker")
+        elif self.is_worker():
+            _core.communicator_flush()
 
     def barrier_all(self) -> None:
         """Returns when all workers have called it, and all servers serve: a server that got here serves soon, and passes."""
