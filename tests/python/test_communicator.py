@@ -137,6 +137,9 @@ def test_who_saves_when_all_are_done_saves_what_servers_have(tmp_path, mode):
             fluid.io.load_params(fluid.Executor(fluid.CPUPlace()), str(tmp_path / "model"), fluid.default_main_program())
             for name in ("w", "table"):
                 np.testing.assert_array_equal(np.array(fluid.global_scope().find_var(name).get_tensor()), found[name], name)
+        state = fluid.io.load_program_state(str(tmp_path / "model" / "state" / "m"))
+        for name in ("w", "table"):
+            np.testing.assert_array_equal(state[name], found[name], name)
 
 
 def write_files(folder, counts):

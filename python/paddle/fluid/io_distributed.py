@@ -111,6 +111,13 @@ def _on_servers(program: Program, also_here: bool = False) -> dict:
 # ---- saving ----
 
 
+def asked_for_files(program: Program) -> dict:
+    """What a trainer that saves asks servers for: what it does not hold, and where trainers do not wait for each other also the
+    parameters, of which servers may have more than its last exchange brought."""
+    job = program._parameters_on_pservers.job
+    return _on_servers(program, job is not None and not job.is_sync)
+
+
 def states_on_servers(program: Program) -> list[str]:
     """Names of what belongs to no trainer's Program: states of optimizers and schedules."""
     return [
@@ -136,9 +143,7 @@ def save(executor, folder: str | None, program: Program, chosen: list, filename:
     """Writes the variables `chosen` and the states of these names as a trainer; without a folder it returns
     bytes. What lies on servers is fetched by every trainer, so that its files are whole.
     """
-    job, table = program._parameters_on_pservers.job, program._distributed_lookup_table
-    # Where trainers do not wait for each other, servers may have more than the last exchange of this one brought.
-    remote = _on_servers(program, job is not None and not job.is_sync)
+    remote, table = asked_for_files(program), program._distributed_lookup_table
     away = [name for name in dict.fromkeys([*(var.name for var in chosen), *states]) if name in remote]
     has_table = any(var.name == table for var in chosen)
     local = [var for var in chosen if var.name not in remote and var.name != table]

@@ -87,10 +87,8 @@ def _array(name: str) -> np.ndarray:
 
 def _values(program: Program, chosen: list, more: list[str] = ()) -> dict:
     """The values of variables, also of those that lie on servers."""
-    values = {var.name: _array(var.name) for var in io_state_servers.held(program, chosen)}
-    away = [var.name for var in chosen if var.name not in values]
-    values.update(io_state_servers.fetched(program, [*away, *more]))
-    return values
+    away = io_state_servers.fetched(program, [*(var.name for var in chosen), *more])
+    return {**{var.name: _array(var.name) for var in chosen if var.name not in away}, **away}
 
 
 def _prefix(model_path: str) -> str:

@@ -32,11 +32,11 @@ def tell_of_tables(program: Program, chosen: list, how: str) -> None:
 
 
 def fetched(program: Program, names: list[str]) -> dict[str, np.ndarray]:
-    """The values of those of the names that lie on servers only; nothing for a Program without servers."""
+    """The values of those of the names that a file is to have as servers have them; nothing for a Program without servers."""
     if not io_distributed.is_trainer(program):
         return {}
     saving = io_distributed._Saving(program, [])
-    remote, table = io_distributed._on_servers(program), program._distributed_lookup_table
+    remote, table = io_distributed.asked_for_files(program), program._distributed_lookup_table
     for name in names:
         if name in remote:
             saving.receive(name, remote[name])

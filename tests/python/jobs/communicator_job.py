@@ -65,7 +65,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--start-again-after", default="", help="a file: then the startup Program, before the communicator stops")
     parser.add_argument("--evaluate-after", default="", help="a file: then infer_from_dataset, before the communicator stops")
     parser.add_argument("--done", default="", help="a file to write when the communicator has stopped")
-    parser.add_argument("--save", default="", help="a folder, before looking at the servers")
+    parser.add_argument("--save", default="", help="a folder for save_persistables and fluid.save, before looking at the servers")
     parser.add_argument("--out", default="")
     return parser.parse_args()
 
@@ -158,6 +158,7 @@ def main() -> None:
     wait_for(args.then_wait_for)
     if args.save:
         fluid.io.save_persistables(exe, args.save, t.get_trainer_program())
+        fluid.save(t.get_trainer_program(), os.path.join(args.save, "state", "m"))
     exe.run(fluid.default_startup_program())  # brings what the servers have
     scope = fluid.global_scope()
     table = exe.run(fluid.default_main_program().clone(for_test=True), feed=look_up_all(), fetch_list=[rows_var()],
