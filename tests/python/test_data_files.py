@@ -265,6 +265,20 @@ def test_a_warning_of_no_files_is_of_the_scripts_line(tmp_path):
         assert [each.filename for each in told] == [__file__]
 
 
+def test_no_more_files_than_those_in_memory(tmp_path):
+    """The next files of a worker may be none: that is told, and its samples stay."""
+    net = Net(tmp_path)
+    dataset = net.dataset("InMemoryDataset")
+    dataset.load_into_memory()
+    dataset.set_filelist([])
+    for load in (dataset.load_into_memory, dataset.preload_into_memory):
+        with pytest.warns(UserWarning, match="has no files .* so nothing is loaded here"):
+            load()
+        dataset.wait_preload_done()
+        assert dataset.get_memory_data_size() == ROWS
+    assert sorted(labels(net, dataset)) == sorted(labels_of_files(net))
+
+
 def test_loading_again_adds_samples(tmp_path):
     net = Net(tmp_path)
     dataset = net.dataset("InMemoryDataset")

@@ -220,7 +220,7 @@ class DatasetBase:
     def _is_left_out(self, then: str) -> bool:
         """Has it no files? That is told, and no error, as in 1.8.5: a worker's part of the files may be none."""
         self._check_vars()
-        if self.filelist or self.dataset.size()[0]:
+        if self.filelist:
             return False
         warnings.warn(f"This data set has no files (set_filelist), so {then} here.", stacklevel=4)
         return True
