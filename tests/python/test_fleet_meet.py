@@ -127,6 +127,16 @@ def test_at_the_deadline_all_hear_who_is_missing():
                 assert f"{call} waited 3 s for trainer 2 (has not connected yet): given up (FLAGS_rpc_deadline" in worker.output()
 
 
+def test_different_calls_are_told():
+    """Two workers wait for each other, each in another meeting."""
+    with Job(1, "go barrier", "go reduce", FLAGS_rpc_deadline="3000") as job:
+        job.end()
+        first, second = (worker.output() for worker in job.workers)
+        rule = "meanwhile: all are to make the same calls in the same order"
+        assert f"; trainer 1 waits in 'all_reduce_worker' {rule}" in first, first
+        assert f"; trainer 0 waits in 'barrier_worker' {rule}" in second, second
+
+
 def test_connections_are_cut(tmp_path):
     """Each sum counts each worker once, whenever the connections break."""
     begun = tmp_path / "begun"

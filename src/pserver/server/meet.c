@@ -409,6 +409,18 @@ void pd_meet_forget(struct pd_meet *meet, const struct session *session)
 
 /* ---- waiting ---- */
 
+/* One of these who waits under another name meanwhile; -1: none does. */
+static int find_elsewhere(const struct pd_meet *meet, const struct name *name, const int *late, int n,
+                          const struct name **where)
+{
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < meet->names.n; k++) {
+            *where = meet->names.at[k];
+            if (*where != name && (*where)->seats[late[i]].session) return late[i];
+        }
+    return -1;
+}
+
 static void tell(struct pd_meet *meet, struct name *name, int64_t now)
 {
     const struct pd_server_config *config = &meet->lane->server->config;
@@ -416,20 +428,25 @@ static void tell(struct pd_meet *meet, struct name *name, int64_t now)
     int64_t still = meet->moved > name->since ? (now - meet->moved) / 1000000 : waited;
     int late[16], n = 0, is_late = still >= config->deadline_ms;
     char who[1024], text[PD_PS_TEXT_MOST];
+    const struct name *where;
     if (!is_late && (now - name->noticed) / 1000000 < config->notice_ms) return;
     name->noticed = now;
     for (int t = 0; t < trainers_of(meet) && n < 16; t++)
         if (is_expected(meet, name, t)) late[n++] = t;
     pd_lane_list_late(meet->lane, late, n, now - PD_PS_FRESH * (int64_t)1000000 * config->notice_ms, who,
                       sizeof who);
-    snprintf(text, sizeof text, "%s '%s' %s %lld s for %s",
-             name->is_barrier ? "the barrier" : "the gathering", name->text,
-             is_late ? "waited" : "has waited", (long long)(waited / 1000), who);
-    if (is_late) {
-        size_t at = strlen(text);
-        snprintf(text + at, sizeof text - at, ": given up (FLAGS_rpc_deadline is %d ms)",
+    int at = snprintf(text, sizeof text, "%s '%s' %s %lld s for %s",
+                      name->is_barrier ? "the barrier" : "the gathering", name->text,
+                      is_late ? "waited" : "has waited", (long long)(waited / 1000), who);
+    int other = find_elsewhere(meet, name, late, n, &where);
+    if (other >= 0)
+        at +=
+            snprintf(text + at, sizeof text - (size_t)at,
+                     "; trainer %d waits in '%s' meanwhile: all are to make the same calls in the same order",
+                     other, where->text);
+    if (is_late)
+        snprintf(text + at, sizeof text - (size_t)at, ": given up (FLAGS_rpc_deadline is %d ms)",
                  config->deadline_ms);
-    }
     pd_log(PD_LOG_WARNING, "%s", text);
     if (is_late) {
         deny_all(meet, name, PD_UNAVAILABLE, text);
