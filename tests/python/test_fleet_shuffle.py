@@ -55,6 +55,17 @@ def test_every_sample_is_there_once(tmp_path, sizes):
         assert abs(share - sizes[0] / sum(sizes)) < 0.1  # some of all
 
 
+def test_a_part_may_be_none(tmp_path):
+    """Fewer samples than workers: who gets none says so, and passes."""
+    files = [["--files", write(tmp_path / f"{i}.txt", [i])] for i in range(2)] + [[]]
+    with Job(*([*each, "--train"] for each in files)) as job:
+        job.end()
+        sizes = [int(worker.output().partition("got ")[2].split()[0]) for worker in job.workers]
+        assert sorted(sizes) == [0, 1, 1]
+        for worker, size in zip(job.workers, sizes):
+            assert ("global_shuffle has dealt no sample to this worker" in worker.output()) == (size == 0)
+
+
 def test_a_seed_tells_who_gets_what(tmp_path):
     """Whichever connection was faster; and again with what came of it."""
     words = ("--seed", 5, "--times", 2)

@@ -10,6 +10,7 @@ Executor.train_from_dataset and infer_from_dataset run a Program over them. docs
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -106,6 +107,7 @@ class InMemoryDataset(PageViews, DatasetBase):
         self.merge_size = -1
         self.queue_num: int | None = None
         self.shuffle_seed: int | None = None
+        self._is_dealt = False  # what is here is this worker's part of the samples of all, which may be none
         self._preload: threading.Thread | None = None
         self._preload_error: BaseException | None = None
 
@@ -244,6 +246,7 @@ class InMemoryDataset(PageViews, DatasetBase):
         if self._is_left_out("nothing is loaded"):
             self._hand_over_lines()
             return False
+        self._is_dealt = False
         self._hand_over()
         return True
 
@@ -271,7 +274,9 @@ class InMemoryDataset(PageViews, DatasetBase):
         by_id = self.merge_size >= 0
         if fleet is not None and fleet.worker_num() > 1:
             self._hand_over_lines()
+            self._is_dealt = False
             dataset_deal.deal(self, fleet, None if self.shuffle_seed is None else self._seed(), by_id)
+            self._is_dealt = True
         if by_id:
             self.dataset.merge_by_lineid()
         if by_id or fleet is None or fleet.worker_num() == 1:
@@ -295,6 +300,7 @@ class InMemoryDataset(PageViews, DatasetBase):
         """Lets go of the samples in memory. While it is trained on that is refused."""
         self._check_preload("release it")
         self.dataset.drop()
+        self._is_dealt = False
 
     def get_memory_data_size(self, fleet: Any = None) -> int:
         """Samples in memory.
@@ -321,6 +327,12 @@ class InMemoryDataset(PageViews, DatasetBase):
         total = np.zeros(1, "int64")
         fleet._role_maker.all_reduce_worker(np.array([size], "int64"), total)
         return int(total[0])
+
+    def _has_no_part(self) -> bool:
+        if not self._is_dealt or self.dataset.size()[0]:
+            return not self.dataset.size()[0] and self._is_left_out("nothing is trained", 3)
+        warnings.warn("global_shuffle has dealt no sample to this worker, so nothing is trained here.", stacklevel=4)
+        return True
 
     def _prepare_to_run(self) -> None:
         self.wait_preload_done()

@@ -217,13 +217,18 @@ class DatasetBase:
         self._close_files()
         self._files = files
 
-    def _is_left_out(self, then: str) -> bool:
-        """Has it no files? That is told, and no error, as in 1.8.5: a worker's part of the files may be none."""
+    def _is_left_out(self, then: str, callers: int = 2) -> bool:
+        """Has it no files? That is told, and no error, as in 1.8.5: a worker's part of the files may be none. `callers`: how many
+        functions of the package the script's line is away."""
         self._check_vars()
         if self.filelist:
             return False
-        warnings.warn(f"This data set has no files (set_filelist), so {then} here.", stacklevel=4)
+        warnings.warn(f"This data set has no files (set_filelist), so {then} here.", stacklevel=callers + 2)
         return True
+
+    def _has_no_part(self) -> bool:
+        """Is there nothing to train on, in a worker that goes on all the same? That is told."""
+        return not self.dataset.size()[0] and self._is_left_out("nothing is trained", 3)
 
     def _close_files(self) -> None:
         if self._files is not None:

@@ -42,7 +42,7 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
     shown = Shown(fetch_list, fetch_info, print_period, fetch_handler, progress)
     if progress.wants_values:
         shown.watch(watched(program))
-    if not dataset.dataset.size()[0] and dataset._is_left_out("nothing is trained"):
+    if dataset._has_no_part():
         if counted is not None:
             counted.end()
         return
