@@ -122,8 +122,8 @@ def slopes(recipe):
 
 
 def has_ties(built, feed):
-    """Is there a greatest or least value that several elements have? Each of them gets the whole gradient, as in 1.8.5; where they are
-    equal wherever one looks (a + b and b + a), the loss changes with one of them alone, on both sides."""
+    """Is there a greatest or least value that several elements have? Each of them gets the whole gradient, as in 1.8.5; where they
+    are equal wherever one looks (a + b and b + a), the loss changes with one of them alone, on both sides."""
     ops = [op for op in built.main.global_block().ops if op.type in ("reduce_max", "reduce_min")]
     for op in ops:
         built.restore()

@@ -189,6 +189,15 @@ def test_a_barrier_waits_for_what_is_queued():
         assert said(job.workers[1], "weight ") == ["weight -20.000"]
 
 
+@pytest.mark.parametrize("strategy", ["async", "geo"])
+def test_who_leaves_and_whose_last_step_is_refused_has_failed(strategy):
+    """There is no batch behind it, and no stop(), which would raise: servers hear it."""
+    with Job(1, "train:3 feed:nan train:1 leave", JOB_STRATEGY=strategy, JOB_CHECKS="yes") as job:
+        assert job.workers[0].end(60) == 0
+        assert job.servers[0].end(60) == 1
+        assert "failed: its last steps did not reach the servers: trainer 0 pushes NaN" in job.servers[0].output()
+
+
 # ---- as bytes: trainers that say what they like ----
 
 

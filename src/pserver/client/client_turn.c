@@ -6,6 +6,8 @@
  * The turn belongs to a run, not to a thread: what runs within it (a signal handler, a function of the
  * user's) must not end its step, and cannot wait for it. It ends with the run at the latest, also with one
  * that fails. */
+#include <stdio.h>
+
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/wait.h"
@@ -304,10 +306,16 @@ int pd_client_breaks_off(void)
 /* A forked child is not the trainer; and who is called back from within a run, by a signal, leaves that
  * first. A run that uses the client past busy_ms is one of a process that ends: between two calls it is
  * stopped where it is, and may have pointers to the client. One that failed does not wait for a step of
- * another thread, which may wait for others for long: that is broken off. */
+ * another thread, which may wait for others for long: that is broken off. One whose last steps were refused
+ * has failed, however it ends. */
 void pd_client_goodbye(int failed, const char *why, int busy_ms, int (*poll)(void *arg), void *arg)
 {
-    pd_comm_leave(failed, poll, arg);
+    char lost[1024];
+    pd_status status = pd_comm_leave(failed, poll, arg);
+    if (status != PD_OK && status != PD_INTERRUPTED) {
+        snprintf(lost, sizeof lost, "its last steps did not reach the servers: %s", pd_error());
+        failed = 1, why = lost;
+    }
     lock_all();
     atomic_store(&breaks_off, failed);
     int goes = wait_for_others(busy_ms, poll, arg) && is_here() && !is_leaving && !is_used(1);

@@ -769,11 +769,12 @@ pd_status pd_comm_stop(int (*poll)(void *arg), void *arg)
     return status == PD_OK ? flushed : status;
 }
 
-void pd_comm_leave(int at_once, int (*poll)(void *arg), void *arg)
+pd_status pd_comm_leave(int at_once, int (*poll)(void *arg), void *arg)
 {
     pd_status status = PD_OK;
     if (atomic_load(&is_used)) status = at_once ? stop(1, poll, arg) : pd_comm_stop(poll, arg);
-    if (status != PD_OK && !at_once)
-        pd_log(PD_LOG_WARNING,
-               "this trainer leaves its job, and its last steps did not reach the servers: %s", pd_error());
+    if (status == PD_OK || at_once) return PD_OK;
+    pd_log(PD_LOG_WARNING, "this trainer leaves its job, and its last steps did not reach the servers: %s",
+           pd_error());
+    return status;
 }

@@ -69,7 +69,7 @@ struct pd_comm_user {
 };
 pd_status pd_comm_poll_run(void *run);
 pd_status pd_comm_poll_user(void *user);
-/* The process leaves its job: as pd_comm_stop, or without sending anything. */
-void pd_comm_leave(int drops, int (*poll)(void *arg), void *arg);
+/* The process leaves its job: as pd_comm_stop, or without sending anything, which is PD_OK. */
+pd_status pd_comm_leave(int drops, int (*poll)(void *arg), void *arg);
 
 #endif

@@ -3,7 +3,8 @@
 barrier, reduce, gather: meets the others; rounds:N: N barriers, noted in a file before and behind; sums:N: N sums, all checked;
 wait:FILE: until that is there; train:N: so many steps; beside:N: the same, at a barrier in another thread meanwhile; feed:X: of
 this value from here on; weight: says a parameter, as servers have it; weights: both of them, as they are here; save:FOLDER;
-say:TEXT; go: from here on a meeting that fails is told, and it goes on. With JOB_LOSS=square gradients depend on the parameters.
+say:TEXT; go: from here on a meeting that fails is told, and it goes on. leave: ends without a word to
+anybody. With JOB_LOSS=square gradients depend on the parameters; with JOB_CHECKS servers refuse NaN.
 """
 
 from __future__ import annotations
@@ -115,6 +116,8 @@ class Worker:
                 time.sleep(0.005)
         elif what == "say":
             print(how)
+        elif what == "leave":
+            sys.exit(0)
         elif what == "save":
             fleet.save_persistables(self.exe, how)
         elif what == "feed":
@@ -141,6 +144,7 @@ def main() -> None:
     strategy = getattr(StrategyFactory, f"create_{STRATEGY}_strategy")(*[3] if STRATEGY == "geo" else [])
     fleet.distributed_optimizer(fluid.optimizer.SGD(0.5), strategy).minimize(build())
     if fleet.is_server():
+        fluid.set_flags({"FLAGS_check_nan_inf": "JOB_CHECKS" in os.environ})
         fleet.init_server()
         fleet.run_server()
         return
