@@ -445,7 +445,11 @@ static pd_status record_read(struct pd_pipe *base, const struct iovec *given, in
     else if (pipe->kept_n && !has_whole(pipe) && try_in_place(pipe, &p, placed, pipe->kept, &pipe->kept_n))
         PD_TRY(keep(pipe, NULL, 0));
     while (more && !over && pipe->in_place) {
-        if (pipe->size > placed - *done) return pd_fail(PD_INTERNAL, "a record has lost its place");
+        if (pipe->size > placed - *done)
+            return pd_fail(PD_INTERNAL,
+                           "a record of %zu bytes, %zu of which are here, has lost its place: there are %zu, "
+                           "and %zu of them are used",
+                           pipe->size, pipe->have, placed, *done);
         PD_TRY(read_in_place(pipe, &p, done, &more, &over));
         pipe->in_place = pipe->in_place || (pipe->size && pipe->size <= placed - *done);
     }

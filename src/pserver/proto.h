@@ -100,7 +100,8 @@ enum {
     PD_PS_MEET_ALL = 64 << 20, /* and of all, to one round */
     PD_PS_FRESH = 3,           /* notices, after which what somebody said of his waiting is old */
     PD_PS_TEXT_MOST = 2047,    /* bytes of the text of FAILED and NOTICE, which may name many trainers */
-    PD_PS_WHY_MOST = 511,      /* ... of BYE and BEAT */
+    PD_PS_WHY_MOST = 767,      /* ... of BYE, */
+    PD_PS_WHOM_MOST = 511,     /* and of BEAT */
 };
 
 /* Rows of this many bytes in a part at most. A dense gradient without elements has one part, of no bytes. */

@@ -49,7 +49,7 @@ def test_failed_trainer_says_so():
 
 def test_both_ends_of_what_a_failed_trainer_says():
     """The last line of a long Traceback in an error says most; half a character is nowhere."""
-    says = "raise RuntimeError('it begins so ' + 'ä' * 500 + ' and was wrong here')"
+    says = "raise RuntimeError('it begins so ' + 'ä' * 1000 + ' and was wrong here')"
     with Job(1, 1) as job:
         server = job.start("server", 0, *LONG, "--steps", "1000000")
         fails = job.start("trainer", 0, *LONG, "--steps", "1000000", "--exit-at", "20", "--exit", says)

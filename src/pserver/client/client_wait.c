@@ -50,7 +50,7 @@ void pd_client_describe(const struct pd_client *c, char *out, size_t cap)
  * it waits for itself. */
 static void explain(struct pd_client *c, int64_t now)
 {
-    char who[PD_PS_WHY_MOST + 1];
+    char who[PD_PS_WHOM_MOST + 1];
     if ((now - c->explained) / 1000000 < c->settings.notice_ms) return;
     c->explained = now;
     pd_client_describe(c, who, sizeof who);
@@ -58,7 +58,7 @@ static void explain(struct pd_client *c, int64_t now)
         struct pd_frame_head head = {.type = PD_PS_BEAT};
         struct pd_buf meta = {0};
         if (!who[0] || w->state == WIRE_QUIT || pd_wire_is_waited_for(w)) continue;
-        pd_put_line(&meta, who, PD_PS_WHY_MOST);
+        pd_put_line(&meta, who, PD_PS_WHOM_MOST);
         pd_conn_say(w->conn, &head, &meta);
     }
 }

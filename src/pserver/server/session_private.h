@@ -31,7 +31,7 @@ struct session {
     int64_t ended_at;  /* since then */
     int behind;        /* answers in a row that found earlier ones unsent */
     int64_t explained; /* when it said last whom it waits for itself, */
-    char held_up[PD_PS_WHY_MOST + 1];
+    char held_up[PD_PS_WHOM_MOST + 1];
     /* The message that is coming in. */
     PD_VEC(struct part) parts;
     PD_VEC(struct pd_span) spans;
