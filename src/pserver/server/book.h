@@ -23,7 +23,7 @@ struct pd_durable_config;
 struct pd_hello;
 struct pd_server;
 
-enum { PD_BOOK_REFUSAL = 256, PD_BOOK_LOSS = 800 }; /* bytes of a text */
+enum { PD_BOOK_REFUSAL = 256, PD_BOOK_LOSS = 1000 }; /* bytes of a text */
 
 /* For as many trainers as the server's config says. */
 pd_status pd_book_new(struct pd_server *server, struct pd_book **out);
