@@ -358,7 +358,8 @@ static int where(struct pd_conn *conn, struct iovec *parts, size_t most, size_t 
                                           least(message->spans[i].n - at, most - *direct)};
                 *direct += parts[n++].iov_len;
             }
-        } else if (missing > PD_LOOP_SCRATCH) {
+        } else if (message->head.payload > PD_LOOP_SCRATCH && missing) {
+            /* To its end: a part of it may lie in its place that was not told as read (pipe->placed). */
             if (body_room(conn, conn->have + 1) != PD_OK) return -1;
             *direct = least(least(conn->body.cap - conn->have, (size_t)missing), most);
             parts[n++] = (struct iovec){conn->body.at + conn->have, *direct};
