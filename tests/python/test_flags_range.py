@@ -24,6 +24,9 @@ RANGES = {  # flag -> (least, most)
     "ps_snapshot_steps": (0, MOST),
     "ps_log_mb": (0, MOST),
     "ps_keep": (1, MOST),
+    "checkpoint_seconds": (0, MOST),
+    "checkpoint_steps": (0, MOST),
+    "checkpoint_keep": (1, MOST),
     # Of old scripts, without effect: what 1.8.5 takes.
     "inner_op_parallelism": (-MOST - 1, MOST),
     "initial_cpu_memory_in_mb": (0, 2**64 - 1),
@@ -36,6 +39,8 @@ MEANINGS = {  # what a special value means is part of the refusal
     "ps_dead_after": "0: never",
     "ps_wait_trainers": "0 or -1: for ever",
     "ps_snapshot_seconds": "0: none by time",
+    "checkpoint_seconds": "0: none by time",
+    "checkpoint_steps": "0: by time",
 }
 PADDLE = Path(sys.executable).parent / "paddle"
 FLAGS_H = Path(__file__).resolve().parents[2] / "src" / "base" / "flags.h"
