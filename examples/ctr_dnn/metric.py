@@ -17,8 +17,7 @@ class Auc:
     def over(self, exe, dataset, join=None):
         """The AUC of the samples of a data set; None when there are none. `join` adds up the counters of all workers."""
         exe.run(self.to_zero)
-        if dataset is not None:
-            exe.infer_from_dataset(self.program, dataset)
+        exe.infer_from_dataset(self.program, dataset)
         scope = fluid.global_scope()
         counts = np.array([np.array(scope.find_var(name).get_tensor()).reshape(-1) for name in self.names], "int64")
         return area(*(join(counts) if join else counts))

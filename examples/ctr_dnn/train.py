@@ -87,9 +87,7 @@ class Training:
         self.optimizer = rules[options.optimizer](options.rate)
 
     def dataset(self, files):
-        """The data set of some files; None without files."""
-        if not files:
-            return None
+        """The data set of some files. A worker may have none: it takes part in each pass all the same."""
         options = self.options
         dataset = fluid.DatasetFactory().create_dataset("QueueDataset")
         dataset.set_use_var(self.net.inputs)
@@ -113,9 +111,8 @@ class Training:
         dataset, held_out = self.dataset(share(train)), self.dataset(share(test))
         for number in range(options.passes):
             begin = time.time()
-            if dataset is not None:
-                exe.train_from_dataset(program, dataset, fetch_list=list(self.shown.values()), fetch_info=list(self.shown),
-                                       print_period=options.every, fetch_handler=self.reporter())
+            exe.train_from_dataset(program, dataset, fetch_list=list(self.shown.values()), fetch_info=list(self.shown),
+                                   print_period=options.every, fetch_handler=self.reporter())
             print("pass %d: trained for %.1f s" % (number, time.time() - begin), flush=True)
             self.measure(exe, number, held_out)
 

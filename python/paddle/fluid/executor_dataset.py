@@ -30,7 +30,8 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
     program = framework.default_main_program() if program is None else program
     if isinstance(program, compiler.CompiledProgram):
         program = program._program
-    counted = data_passes.begin("infer" if is_test else "train", scope or global_scope())
+    is_counted = is_test or program._is_distributed  # a Program that trains here alone is no part of the job
+    counted = data_passes.begin("infer" if is_test else "train", scope or global_scope()) if is_counted else None
     if counted is not None and counted.is_over:
         counted.end()
         return
