@@ -89,6 +89,8 @@ CLOUD = "something wrong with PaddleCloud, please check environment: "
         "set:     PADDLE_PSERVERS_IP_PORT_LIST=10.0.0.1:36000,10.0.0.2:36000, PADDLE_TRAINERS_NUM=2, TRAINING_ROLE=TRAINER",
         "missing: PADDLE_TRAINER_ID"], ["export PADDLE_TRAINERS_NUM=2", "export PADDLE_TRAINER_ID=0"]),
     (role_maker.PaddleCloudRoleMaker, {**WORKER, "PADDLE_TRAINER_ID": " "}, ["missing: PADDLE_TRAINER_ID"], []),
+    (role_maker.PaddleCloudRoleMaker, {**WORKER, "PADDLE_PSERVERS_IP_PORT_LIST": ""},
+     ["missing: PADDLE_PSERVERS_IP_PORT_LIST, all servers", "(it is empty: a job with Fleet has servers, --server_num=1)"], []),
     (role_maker.PaddleCloudRoleMaker, {**WORKER, "PADDLE_TRAINER_ID": "2"},
      ["PADDLE_TRAINER_ID='2': there are 2 workers, so it must be from 0 to 1"], []),
     (role_maker.PaddleCloudRoleMaker, {**WORKER, "PADDLE_TRAINER_ID": "-1", "PADDLE_TRAINERS_NUM": "two"},

@@ -23,6 +23,12 @@ _WORKERS = "all workers, HOST:PORT,HOST:PORT,..., the same in every process"
 _ROLES = ("PSERVER", "TRAINER")
 
 
+def _servers(env: Environment) -> list[str] | None:
+    name = "PADDLE_PSERVERS_IP_PORT_LIST"
+    is_empty = os.environ.get(name) == ""  # as launchers set it that start no servers
+    return env.endpoints(name, f"{_SERVERS} (it is empty: a job with Fleet has servers, --server_num=1)" if is_empty else _SERVERS)
+
+
 def _is_server(env: Environment) -> bool:
     """Does TRAINING_ROLE say so? Where it is missing or wrong, what was most likely meant decides which variables are asked for."""
     role = env.choice("TRAINING_ROLE", "TRAINER or PSERVER", _ROLES)
@@ -90,7 +96,7 @@ class PaddleCloudRoleMaker(RoleMakerBase):
 
     def _with_servers(self) -> None:
         env = Environment("a process of a job with servers", _EXAMPLE)
-        endpoints = env.endpoints("PADDLE_PSERVERS_IP_PORT_LIST", _SERVERS)
+        endpoints = _servers(env)
         workers = env.number("PADDLE_TRAINERS_NUM", "the number of workers, the same in every process", 1)
         is_server = _is_server(env)
         number = _server_id(env, endpoints) if is_server else _worker_id(env, workers)
@@ -133,7 +139,7 @@ class GeneralRoleMaker(RoleMakerBase):
         if self._role_is_generated:
             return
         env = Environment("a process of a job with servers", _EXAMPLE)
-        endpoints = env.endpoints("PADDLE_PSERVERS_IP_PORT_LIST", _SERVERS)
+        endpoints = _servers(env)
         workers = env.endpoints("PADDLE_TRAINER_ENDPOINTS", _WORKERS)
         is_server = _is_server(env)
         if not is_server:
