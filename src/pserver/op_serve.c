@@ -163,6 +163,7 @@ pd_status pd_ps_listen_and_serv_run(const struct pd_run *r)
         .endpoint = pd_ps_attr(r, "endpoint")->s,
         .trainers = pd_ps_attr(r, "Fanin")->i,
         .is_sync = pd_ps_attr(r, "distributed_mode")->i == 0 && pd_ps_attr(r, "sync_mode")->b,
+        .compensates = pd_ps_attr(r, "dc_asgd")->b,
         .servers = servers->n ? servers->n : 1,
         .lr_block = pd_ps_attr(r, "lr_decay_block_id")->i,
         .prepare_block = pd_ps_attr(r, "prepare_block_id")->i,

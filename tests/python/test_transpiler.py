@@ -458,7 +458,6 @@ def test_endpoints_of_all_kinds():
         ("mode", "nccl2", ValueError, "pserver"),
         ("mode", "collective", ValueError, "pserver"),
         ("mode", "other", ValueError, "pserver"),
-        ("enable_dc_asgd", True, ValueError, "sync_mode"),
         ("min_block_size", 100, AssertionError, "8192"),
         ("split_method", "RoundRobin", TypeError, "PSDispatcher"),
         ("split_method", dict, TypeError, "PSDispatcher"),

@@ -396,6 +396,7 @@ pd_status pd_lane_open(struct lane *lane)
                                      .is_gated = lane->server->order != NULL,
                                      .is_whole = job->on_loss != PD_LOSS_FAIL,
                                      .is_checked = lane->server->engine.is_checked,
+                                     .compensates = job->compensates && !job->is_sync,
                                      .hooks = {.begin_step = begin_step,
                                                .run_blocks = run_blocks,
                                                .log = log_change,

@@ -28,7 +28,8 @@ struct pd_server_config {
     const char *endpoint;
     const char *job;
     int trainers, is_sync;
-    int servers; /* of the job */
+    int compensates; /* async: for the delay of gradients (shard_delay.c) */
+    int servers;     /* of the job */
     int n_grads;
     const struct pd_server_grad *grads;
     int n_hashed; /* tables of rows by id, each as pd_hashed_options_read takes it */

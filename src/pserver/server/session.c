@@ -162,6 +162,8 @@ static pd_status send_values(struct session *session, uint64_t request, uint64_t
             return pd_fail(PD_INVALID, "'%s' has no value on the server", lane->served.at[numbers[i]].name);
         session->values.at[session->values.n++] = (struct pd_span){t->data, pd_tensor_bytes(t)};
         head.payload += pd_tensor_bytes(t);
+        const struct pd_table *table = lane->served.at[numbers[i]].table;
+        if (session->is_in && table) PD_TRY(pd_shard_shown(lane->shard, session->trainer, table, t));
     }
     PD_TRY(copy_shared(session, numbers, n, &copies));
     pd_status status = pd_conn_send(session->conn, &head, NULL, 0, session->values.at, session->values.n,

@@ -38,6 +38,7 @@ static void unit_free(struct unit *u, int trainers)
         pd_free(u->given[t].got);
     }
     pd_sum_free(u, trainers);
+    pd_shard_free_shown(u, trainers);
     pd_free(u->given);
     pd_free(u->applied);
     pd_table_free(u->spec.table);
@@ -472,11 +473,12 @@ static pd_status apply_own_part(struct pd_shard *shard, struct unit *u, int trai
     const void *data =
         staged ? staged : (const char *)g->data + (size_t)part * (size_t)u->part_elements * u->item;
     int64_t n = pd_shard_part_size(u, part);
+    int64_t first = (int64_t)part * u->part_elements;
     shard->changes++;
     PD_TRY(pd_shard_begin(shard, step));
+    PD_TRY(pd_shard_compensate_part(shard, u, trainer, first, n, &data));
     PD_TRY(pd_shard_log_part(shard, trainer, u->number, part, step, data, (size_t)n * u->item));
-    return u->spec.table->kind->update_part(u->spec.table, (int64_t)part * u->part_elements, n, data,
-                                            is_last);
+    return u->spec.table->kind->update_part(u->spec.table, first, n, data, is_last);
 }
 
 pd_status pd_shard_apply_own_parts(struct pd_shard *shard, struct unit *u, int trainer, uint64_t step)

@@ -89,9 +89,11 @@ struct pd_shard_hooks {
 
 struct pd_shard_config {
     int trainers, is_sync;
-    int is_gated;   /* sync: no step is applied before pd_shard_allow */
-    int is_whole;   /* sync: no part is applied before its step is whole */
-    int is_checked; /* pushes with NaN or Inf are refused: PD_NOT_FINITE of pd_shard_arrived */
+    int is_gated;    /* sync: no step is applied before pd_shard_allow */
+    int is_whole;    /* sync: no part is applied before its step is whole */
+    int is_checked;  /* pushes with NaN or Inf are refused: PD_NOT_FINITE of pd_shard_arrived */
+    int compensates; /* async: dense gradients are corrected by how far their parameters have moved since the
+                        trainer was given them (shard_delay.c) */
     struct pd_shard_hooks hooks;
 };
 
@@ -142,6 +144,10 @@ int pd_shard_has_failed(const struct pd_shard *shard);
  * applied at once; 0: it may not. pd_shard_lend, before pd_shard_arrived, says where that is. */
 size_t pd_shard_may_lend(const struct pd_shard *shard, int trainer);
 void pd_shard_lend(struct pd_shard *shard, int trainer, const void *data);
+/* The trainer is given the value of a table now. Remembered where gradients are corrected by that; `value`
+ * stays where it is. */
+pd_status pd_shard_shown(struct pd_shard *shard, int trainer, const struct pd_table *table,
+                         const struct pd_tensor *value);
 /* The trainer gives nothing to this step, which it ends now, and is not averaged over. Did it pass the one
  * before, too? */
 int pd_shard_pass(struct pd_shard *shard, int trainer, uint64_t step);

@@ -24,7 +24,9 @@ struct unit {
     struct part_sum *sums;  /* by part; NULL: what is given is kept apart until the step is applied */
     size_t block;           /* bytes of a block, and those that are free */
     struct block *blocks;
-    uint64_t done_step; /* done_parts of `parts` are applied in this step */
+    void **shown; /* what trainers were given of it last, by trainer; NULL: nobody asked (shard_delay.c) */
+    const struct pd_tensor *value; /* and where it is */
+    uint64_t done_step;            /* done_parts of `parts` are applied in this step */
     uint32_t done_parts;
 };
 
@@ -166,6 +168,12 @@ void pd_sum_clear(struct pd_shard *shard, struct unit *unit, uint32_t part);
 /* n elements of the unit's type: to += from, and x / divisor. */
 void pd_sum_add(const struct unit *unit, void *to, const void *from, int64_t n);
 void pd_sum_scale(const struct unit *unit, void *x, int64_t n, int divisor);
+/* shard_delay.c */
+void pd_shard_free_shown(struct unit *unit, int trainers);
+/* *grad is replaced by what it counts as, good until the next call. */
+pd_status pd_shard_compensate_part(struct pd_shard *shard, const struct unit *unit, int trainer,
+                                   int64_t first, int64_t n, const void **grad);
+void pd_shard_compensate_given(struct pd_shard *shard, const struct unit *unit, int trainer, uint64_t step);
 /* shard_prepare.c */
 pd_status pd_shard_prepare(struct pd_shard *shard, uint64_t step); /* if that is still to be done */
 void pd_shard_void(struct pd_shard *shard);                /* who takes part has changed, or what was given */

@@ -194,9 +194,10 @@ static pd_status finish_own(struct pd_shard *shard, int trainer, uint64_t step)
     PD_TRY(pd_shard_begin(shard, step)); /* whatever it gives, as when the log is done again */
     for (int i = 0; gives && i < shard->units.n; i++) {
         struct unit *u = shard->units.at[i];
-        if (!u->is_direct)
+        if (!u->is_direct) {
             through_engine = 1;
-        else if (u->spec.is_rows)
+            pd_shard_compensate_given(shard, u, trainer, step);
+        } else if (u->spec.is_rows)
             PD_TRY(pd_shard_apply_own_rows(shard, u, trainer, step));
         else if (!pd_shard_is_early(shard, u, trainer))
             PD_TRY(pd_shard_apply_own_parts(shard, u, trainer, step));

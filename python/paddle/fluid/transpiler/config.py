@@ -30,6 +30,8 @@ class DistributeTranspilerConfig:
     sync_mode, runtime_split_send_recv, half_async, completely_not_async: see `mode_of`.
     geo_sgd_mode, geo_sgd_need_push_nums: trainers update their parameters by themselves, and tell servers what has
         changed every so many batches.
+    enable_dc_asgd: async: servers correct a dense gradient g by how far its parameters have moved since the trainer was given them,
+        g + g * g * (now - then) (DC-ASGD).
     clip_on_trainer: clip each trainer's own gradient, as Fluid did; False clips the average on the servers.
     average_table_gradient: average the gradient of a distributed lookup table over the trainers, like all
         others; False adds it up, as Fluid did.
@@ -141,12 +143,9 @@ def check(config: DistributeTranspilerConfig) -> None:
         )
     if config.mode != "pserver":
         raise ValueError(f"mode is {config.mode!r}; there is 'pserver'.")
-    if config.enable_dc_asgd:
-        raise ValueError(
-            "enable_dc_asgd asks for delay compensation, which is not part of this package. Leave it False "
-            "and train "
-            "with sync_mode=True, which has no delay, or sync_mode=False."
-        )
+    if config.enable_dc_asgd and config.geo_sgd_mode:
+        raise ValueError("enable_dc_asgd compensates for the delay of gradients, and with geo_sgd_mode trainers send none: set one "
+                         "of them.")
     every = config.geo_sgd_need_push_nums
     if config.geo_sgd_mode and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
         raise ValueError(f"geo_sgd_need_push_nums is {every!r}; it must be a whole number of batches from 1 on.")

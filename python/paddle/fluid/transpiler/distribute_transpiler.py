@@ -131,6 +131,9 @@ class DistributeTranspiler:
         """
         mode = self.distributed_mode = mode_of(self.config, given.sync_mode)
         is_sync = mode == DistributedMode.SYNC
+        if is_sync and self.config.enable_dc_asgd:
+            raise ValueError("enable_dc_asgd compensates for the delay of gradients, and with sync_mode=True there is none: set "
+                             "sync_mode=False in the config and in transpile, or leave it out.")
         whole, whole_startup = given.program.clone(), given.startup_program.clone()
         table = find_distributed_lookup_table(whole)
         if mode == DistributedMode.GEO:

@@ -161,6 +161,8 @@ def fingerprint(job: Job, program) -> list[str]:
     number = {endpoint: i for i, endpoint in enumerate(job.endpoints)}
     mode = "geo" if job.is_geo else "sync" if job.is_sync else "async"
     lines = [f"mode: {mode}", f"trainers: {job.trainers}", f"servers: {len(job.endpoints)}"]
+    if job.config.enable_dc_asgd:
+        lines.append("compensation for delay: DC-ASGD")
     graph = job.graph
     for update in sorted(graph.updates, key=lambda each: each.param.name):
         param = update.param

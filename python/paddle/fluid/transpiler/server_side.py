@@ -210,6 +210,7 @@ class ServerProgram:
                 "pserver_id": job.endpoints.index(self.endpoint),
                 "Fanin": job.trainers,
                 "distributed_mode": job.mode,
+                "dc_asgd": job.config.enable_dc_asgd,
                 "sync_mode": job.is_sync,
                 "grad_to_block_id": grads,
                 "sparse_grad_to_param": sparse,
