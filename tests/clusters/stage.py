@@ -18,7 +18,8 @@ from .make_faults import ALL_ANEW, QUIET  # noqa: E402
 from .nursery import Nursery  # noqa: E402
 
 WORKER = Path(__file__).with_name("worker.py")
-DEADLINE = 90.0  # seconds without any news
+# Seconds without any news. Servers that were started again wait half of FLAGS_rpc_deadline, 90 s, for one that had ended.
+DEADLINE = 120.0
 LEFT = 20.0  # seconds in which all that a process has made ends behind it
 
 
