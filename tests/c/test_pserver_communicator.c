@@ -312,18 +312,59 @@ static void test_rounds_beside_others(void **state)
     assert_true(served.w[0] <= 1 - 0.5f * STEPS && served.w[0] >= 1 - 0.5f * STEPS * THREADS);
 }
 
-/* The second round of two workers, of which one does not come: who waits in it hears that it was dropped. */
+/* Two crews side by side train models of their own on servers of their own: what one
+ * round gives is a step on each server, and neither model's gradient is divided by the other's workers. */
+static void test_rounds_of_two_jobs(void **state)
+{
+    (void)state;
+    struct served served[2];
+    struct crew crews[2];
+    pthread_t servers[2];
+    for (int i = 0; i < 2; i++)
+        servers[i] = start_server(&served[i], 1, 0);
+    must(pd_communicator_start(&(pd_communicator){PD_COMMUNICATOR_ROUNDS, 1, 1, 0, 0, 1}));
+    for (int i = 0; i < 2; i++)
+        start_crew(&crews[i], sends_only(&served[i].job), 2, STEPS, -1, 0);
+    for (int i = 0; i < 2; i++)
+        end_crew(&crews[i]);
+    for (int i = 0; i < 2; i++)
+        must(crews[i].status);
+    must(pd_communicator_stop(NULL, NULL));
+    pd_leave_job(0, "");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(servers[i], NULL), 0);
+        /* A step of a round takes half of a gradient of 1 away, however many gave it. */
+        assert_true(served[i].w[0] <= 1 - 0.5f * STEPS && served[i].w[0] >= 1 - 0.5f * STEPS * 2);
+    }
+}
+
+/* Counts what is told of rounds that wait. */
+static void hear(void *arg, enum pd_log_level level, const char *text)
+{
+    if (level == PD_LOG_WARNING && strstr(text, "a round of worker threads has waited") &&
+        strstr(text, "1 of 2 have given"))
+        atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+/* The second round of two workers, of which one does not come: that is told, and who waits in it hears that
+ * it was dropped. */
 static void test_dropped_round(void **state)
 {
     (void)state;
     struct served served;
     struct crew crew;
+    atomic_int told = 0;
     pthread_t server = start_server(&served, 1, 0);
+    must(pd_flag_set("ps_notice", "100"));
+    pd_log_set(hear, &told);
     must(pd_communicator_start(&(pd_communicator){PD_COMMUNICATOR_ROUNDS, 1, 1, 0, 0, 1}));
     start_crew(&crew, sends_only(&served.job), 2, 5, 1, 1);
     while (!atomic_load(&crew.waits))
         usleep(1000);
-    usleep(300000); /* the other one waits in the round by now */
+    while (!atomic_load(&told)) /* the other one waits in the round */
+        usleep(1000);
+    pd_log_set(NULL, NULL);
+    must(pd_flag_set("ps_notice", "3000"));
     pd_comm_leave(1, NULL, NULL);
     /* Another start is no answer to who waits for the first. */
     must(pd_communicator_start(&(pd_communicator){PD_COMMUNICATOR_ROUNDS, 1, 1, 0, 0, 1}));
@@ -376,7 +417,7 @@ static pd_status merged(struct pd_step_copy **out)
     if (status == PD_OK) status = fill_copy(*out, 1);
     if (status == PD_OK) status = fill_copy(other, 3);
     if (status == PD_OK) status = pd_step_copy_add(*out, other);
-    if (status == PD_OK) pd_step_copy_scale(*out, 0.5);
+    if (status == PD_OK) pd_step_copy_average(*out);
     pd_step_copy_free(other);
     return status;
 }
@@ -396,10 +437,38 @@ static void test_copies_are_merged(void **state)
     assert_true(((float *)rows->data)[5] == 0.5f && ((float *)rows->data)[6] == 1.5f);
     assert_int_equal(rows->brings, 9);
     float one = 1;
+    int64_t whole = 1;
     struct pd_step_copy *other;
     must(pd_step_copy_new(&other));
     must(pd_step_copy_dense(other, 7, PD_DTYPE_FP32, &one, sizeof one, sizeof one));
     assert_int_equal(pd_step_copy_add(copy, other), PD_SHAPE);
+    pd_step_copy_clear(other);
+    must(pd_step_copy_dense(other, 7, PD_DTYPE_INT64, &whole, sizeof whole, sizeof whole));
+    assert_int_equal(pd_step_copy_add(copy, other), PD_TYPE);
+    pd_step_copy_free(other);
+    pd_step_copy_free(copy);
+}
+
+/* Of two steps, one has a gradient that the other one has not: that is its own average. */
+static void test_averages_are_of_those_who_gave(void **state)
+{
+    (void)state;
+    float first = 6, second = 2;
+    struct pd_step_copy *copy, *other;
+    must(pd_step_copy_new(&copy));
+    must(pd_step_copy_new(&other));
+    must(pd_step_copy_dense(copy, 1, PD_DTYPE_FP32, &first, sizeof first, sizeof first));
+    must(pd_step_copy_dense(other, 1, PD_DTYPE_FP32, &second, sizeof second, sizeof second));
+    must(pd_step_copy_dense(other, 2, PD_DTYPE_FP32, &second, sizeof second, sizeof second));
+    must(pd_step_copy_ends(copy, 2, (const char *const[]){"a:1", "b:2"}));
+    must(pd_step_copy_ends(other, 1, (const char *const[]){"b:2"}));
+    assert_false(pd_step_copy_ends_as(copy, other));
+    must(pd_step_copy_ends(other, 1, (const char *const[]){"a:1"}));
+    assert_true(pd_step_copy_ends_as(copy, other));
+    must(pd_step_copy_add(copy, other));
+    pd_step_copy_average(copy);
+    assert_int_equal(copy->n, 2);
+    assert_true(*(float *)copy->items.at[0]->data == 4 && *(float *)copy->items.at[1]->data == 2);
     pd_step_copy_free(other);
     pd_step_copy_free(copy);
 }
@@ -430,9 +499,11 @@ int main(void)
         cmocka_unit_test(test_stopped_at_once),
         cmocka_unit_test(test_flush_beside_others),
         cmocka_unit_test(test_rounds_beside_others),
+        cmocka_unit_test(test_rounds_of_two_jobs),
         cmocka_unit_test(test_dropped_round),
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_copies_are_merged),
+        cmocka_unit_test(test_averages_are_of_those_who_gave),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

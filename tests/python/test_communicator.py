@@ -92,6 +92,16 @@ def test_the_startup_program_brings_what_servers_have(tmp_path):
         assert w == sums(30, 2)[0].tolist(), (w, first.output())
 
 
+@pytest.mark.parametrize("mode", ["async", "half_async", "geo"])
+def test_a_forked_child_starts_its_own(tmp_path, mode):
+    """Nothing of the parent's thread, or of what waits for it, is waited for in the child."""
+    with Job(tmp_path, 1, "--mode", mode, "--steps", 9) as run:
+        trainer = run.start_trainer(0, "--fork-at", 5)
+        run.end()
+        assert "the child: " in trainer.output() and "this process was forked by a trainer" in trainer.output(), run.said()
+        assert_sums(run.found(0), 9, 1)
+
+
 @pytest.mark.parametrize("mode", ["async", "half_async"])
 def test_evaluation_has_the_newest_parameters(tmp_path, mode):
     """Of the other trainer too, which trains when this one has trained all."""

@@ -38,9 +38,11 @@ static atomic_int breaks_off; /* it has failed: steps of the others end */
 
 PD_LOCK_FORKS(&lock)
 
-/* The parent's client is refused here; nobody is to wait for a thread that stayed with the parent. */
+/* The parent's client is refused here; nobody is to wait for a thread that stayed with the parent, and a
+ * condition that had waiters there would. */
 static void in_child(void)
 {
+    pd_cond_init(&given_back);
     is_parents = the_client != NULL;
     pusher = NULL;
     users.n = is_leaving = 0;

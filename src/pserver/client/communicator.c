@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/flags.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -54,6 +55,7 @@ static pthread_t stopper; /* while is_stopping */
 static uint64_t starts;
 static PD_VEC(struct open_step) open_steps;
 static PD_VEC(struct pd_step_copy *) queue;
+static int round_left, round_sent; /* of the round that is being sent: steps still in the queue, and sent */
 static PD_VEC(struct pd_step_copy *) alone; /* that have `over`, each to go as a step of its own */
 static PD_VEC(struct pd_step_copy *) spare;
 static PD_VEC(struct pd_step_copy *) ended; /* that have `over`, which is to be called */
@@ -123,10 +125,13 @@ static pd_status wait_over(uint64_t from, uint64_t to, pd_status (*poll)(void *a
 
 PD_LOCK_FORKS(&lock)
 
-/* The thread stays with the parent, and so do its steps. */
+/* The thread stays with the parent, and so do its steps and those that wait for them: a condition that had
+ * waiters there would be waited for here. */
 static void in_child(void)
 {
-    has_thread = is_stopping = drops = 0;
+    pd_cond_init(&changed);
+    has_thread = is_stopping = drops = is_waited_for = 0;
+    waiters = NULL;
     open_steps.n = queue.n = alone.n = ended.n = n_alone = 0;
     note_over(queued, PD_INTERRUPTED);
     atomic_store(&is_used, 0);
@@ -301,6 +306,7 @@ static pd_status poll_thread(const struct pd_run *run)
 static int due(int64_t since)
 {
     if (!queue.n) return 0;
+    if (round_left) return round_left;
     if (settings.mode == PD_COMM_ROUNDS) return queue.n >= pd_workers_sending() || is_stopping ? queue.n : 0;
     int n = queue.n < settings.merge ? queue.n : settings.merge;
     int is_time = n == settings.merge || is_stopping || is_waited_for ||
@@ -308,20 +314,51 @@ static int due(int64_t since)
     return is_time ? n : 0;
 }
 
+/* A round whose other threads do not come is told of. With the lock. */
+static void tell_round(int64_t since, int64_t *told)
+{
+    int64_t now = pd_clock_ns();
+    if (settings.mode != PD_COMM_ROUNDS || (now - *told) / 1000000 < pd_flag_int(PD_FLAG_ps_notice)) return;
+    *told = now;
+    pd_log(
+        PD_LOG_WARNING,
+        "a round of worker threads has waited %lld s: %d of %d have given their gradients, the others read "
+        "or compute",
+        (long long)((now - since) / 1000000000), queue.n, pd_workers_sending());
+}
+
 /* Waits until something is to be sent: *n steps of the queue; 0: one that goes alone. Neither has to wait for
  * more than one of the other. 0: the thread is to end. With the lock. */
 static int wait_for_work(int was_alone, int *n)
 {
-    int64_t since = 0;
+    int64_t since = 0, told = 0;
     for (;;) {
         if (drops || (is_stopping && !queue.n && !alone.n)) return 0;
         if (!queue.n) since = 0;
-        if (queue.n && !since) since = pd_clock_ns();
+        if (queue.n && !since) since = told = pd_clock_ns();
+        if (queue.n) tell_round(since, &told);
         *n = due(since);
         if (alone.n && (!*n || !was_alone)) *n = 0;
         if (alone.n || *n) return 1;
         pd_cond_wait_ms(&changed, &lock, queue.n ? ROUND_MS : LOOK_MS);
     }
+}
+
+/* How many of the first n go as one step: those that end on the same servers as the first. In a round, all of
+ * which is over together, they need not stand side by side. With the lock. */
+static int count_alike(int n)
+{
+    int same = 1;
+    for (int i = 1; i < n; i++) {
+        struct pd_step_copy *copy = queue.at[i];
+        if (!pd_step_copy_ends_as(copy, queue.at[0])) {
+            if (settings.mode == PD_COMM_ROUNDS) continue;
+            break;
+        }
+        memmove(queue.at + same + 1, queue.at + same, (size_t)(i - same) * sizeof *queue.at);
+        queue.at[same++] = copy;
+    }
+    return same;
 }
 
 /* With the lock. */
@@ -331,7 +368,7 @@ static pd_status merge(int n, struct pd_step_copy **out)
     pd_status status = PD_OK;
     for (int i = 1; i < n && status == PD_OK; i++)
         status = pd_step_copy_add(first, queue.at[i]);
-    if (n > 1 && (settings.averages || settings.mode == PD_COMM_ROUNDS)) pd_step_copy_scale(first, 1.0 / n);
+    if (n > 1 && (settings.averages || settings.mode == PD_COMM_ROUNDS)) pd_step_copy_average(first);
     for (int i = 1; i < n; i++)
         put_by(queue.at[i], PD_OK);
     queue.n -= n;
@@ -353,6 +390,9 @@ static struct pd_step_copy *next(int was_alone, int *n, pd_status *status)
         return NULL;
     }
     if (*n) {
+        if (settings.mode == PD_COMM_ROUNDS && !round_left) round_left = *n;
+        *n = count_alike(*n);
+        if (round_left) round_left -= *n;
         *status = merge(*n, &copy);
     } else {
         copy = alone.at[0];
@@ -432,7 +472,10 @@ static void end_step(struct pd_step_copy *copy, int n, pd_status status, int is_
 {
     PD_HOLD(&lock);
     put_by(copy, outcome_of(status, is_given));
-    note_over(over + (uint64_t)n, status);
+    round_sent += n;
+    if (status == PD_OK && round_left) return;
+    note_over(over + (uint64_t)round_sent, status);
+    round_sent = 0;
     if (status == PD_OK) return;
     lost += n ? (uint64_t)n : 1;
     fail(status);
@@ -637,7 +680,7 @@ pd_status pd_comm_start(const struct pd_comm_settings *s)
         return pd_fail(PD_INVALID, "the communicator of this process runs already: stop it before it is "
                                    "started anew");
     settings = *s;
-    is_stopping = is_through = drops = has_begun = 0;
+    is_stopping = is_through = drops = has_begun = round_left = round_sent = 0;
     failure = PD_OK;
     lost = 0;
     forget_values();

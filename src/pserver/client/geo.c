@@ -45,6 +45,22 @@ struct pd_geo {
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static PD_VEC(struct pd_geo *) all; /* one for each model */
 
+/* ---- forks ---- */
+
+PD_LOCK_FORKS(&list_lock)
+
+/* The parent's models: nobody knows in which state, or with which locks. Their memory stays. */
+static void in_child(void)
+{
+    all.n = 0;
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void make_ready(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
 /* ---- made and freed ---- */
 
 static void free_params(struct pd_geo *g)
@@ -134,6 +150,8 @@ static pd_status make(int n, struct pd_value *first, struct pd_geo **out)
 /* A new reference. */
 static pd_status find_or_make(int n, struct pd_value *const *params, struct pd_geo **out)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_ready);
     PD_HOLD(&list_lock);
     *out = find_held(n, params);
     return *out ? PD_OK : make(n, params[0], out);

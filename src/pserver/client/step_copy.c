@@ -61,6 +61,7 @@ static pd_status next_item(struct pd_step_copy *copy, int number, enum pd_dtype 
     item->rows.n = 0;
     item->bytes = 0;
     item->brings = -1;
+    item->times = 1;
     *out = item;
     return PD_OK;
 }
@@ -130,6 +131,14 @@ pd_status pd_step_copy_ends(struct pd_step_copy *copy, int n, const char *const 
     return PD_OK;
 }
 
+int pd_step_copy_ends_as(const struct pd_step_copy *copy, const struct pd_step_copy *other)
+{
+    if (copy->endpoints.n != other->endpoints.n) return 0;
+    for (int i = 0; i < other->endpoints.n; i++)
+        if (!ends_on(copy, other->endpoints.at[i])) return 0;
+    return 1;
+}
+
 /* ---- merging ---- */
 
 int pd_step_copy_takes(enum pd_dtype dtype)
@@ -178,6 +187,12 @@ pd_status pd_step_copy_add(struct pd_step_copy *copy, const struct pd_step_copy 
     for (int i = 0; i < other->n; i++) {
         const struct pd_copied *from = other->items.at[i];
         struct pd_copied *to = find(copy, from, i);
+        if (!pd_step_copy_takes(from->dtype))
+            return pd_fail(PD_TYPE,
+                           "a gradient is %s: only those of float32 and float64 can be merged; set "
+                           "communicator_max_merge_var_num to 1",
+                           pd_dtype_name(from->dtype));
+        if (to) to->times += from->times;
         if (!to && from->is_rows)
             PD_TRY(pd_step_copy_rows(copy, from->number, from->dtype, from->rows.n, from->rows.at, from->data,
                                      from->row, from->is_slice));
@@ -196,10 +211,12 @@ pd_status pd_step_copy_add(struct pd_step_copy *copy, const struct pd_step_copy 
     return pd_step_copy_ends(copy, other->endpoints.n, (const char *const *)other->endpoints.at);
 }
 
-void pd_step_copy_scale(struct pd_step_copy *copy, double by)
+void pd_step_copy_average(struct pd_step_copy *copy)
 {
     for (int i = 0; i < copy->n; i++) {
         struct pd_copied *item = copy->items.at[i];
+        double by = 1.0 / item->times;
+        if (item->times == 1) continue;
         if (item->dtype == PD_DTYPE_FP32)
             scale_f32(item->data, by, item->bytes / sizeof(float));
         else if (item->dtype == PD_DTYPE_FP64)

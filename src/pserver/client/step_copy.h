@@ -15,6 +15,7 @@ struct pd_copied {
     PD_VEC(int64_t) rows;
     void *data;
     size_t room;
+    int times;    /* steps that gave it; merged ones, more than one */
     int brings;   /* the value whose same rows, or all of it, are to come with the answer; -1: none */
     void *answer; /* where they come; as large as the data */
     size_t answer_room;
@@ -42,10 +43,13 @@ pd_status pd_step_copy_dense(struct pd_step_copy *copy, int number, enum pd_dtyp
 pd_status pd_step_copy_rows(struct pd_step_copy *copy, int number, enum pd_dtype dtype, int64_t n,
                             const int64_t *rows, const void *data, size_t row, int is_slice);
 pd_status pd_step_copy_ends(struct pd_step_copy *copy, int n, const char *const *endpoints);
+/* Do both end on the same servers? */
+int pd_step_copy_ends_as(const struct pd_step_copy *copy, const struct pd_step_copy *other);
 /* Adds what another step gives: dense gradients are added up, rows come behind the others. */
 pd_status pd_step_copy_add(struct pd_step_copy *copy, const struct pd_step_copy *other);
-void pd_step_copy_scale(struct pd_step_copy *copy, double by);
-/* Of floats; what may be averaged. */
+/* Each gradient by the number of steps that gave it. */
+void pd_step_copy_average(struct pd_step_copy *copy);
+/* Of floats; what may be merged. */
 int pd_step_copy_takes(enum pd_dtype dtype);
 /* The item that came last brings a value. */
 pd_status pd_step_copy_brings(struct pd_step_copy *copy, int number);

@@ -64,6 +64,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--last-after", default="", help="a file, before the last ten steps")
     parser.add_argument("--start-again-after", default="", help="a file: then the startup Program, before the communicator stops")
     parser.add_argument("--evaluate-after", default="", help="a file: then infer_from_dataset, before the communicator stops")
+    parser.add_argument("--fork-at", type=int, default=-1, help="a step: before it a child starts a communicator of its own")
     parser.add_argument("--done", default="", help="a file to write when the communicator has stopped")
     parser.add_argument("--save", default="", help="a folder for save_persistables and fluid.save, before looking at the servers")
     parser.add_argument("--out", default="")
@@ -105,10 +106,39 @@ def evaluate(exe, variables, out: str) -> None:
     exe.infer_from_dataset(test, dataset, fetch_list=[found], fetch_info=["sum of w"], print_period=1)
 
 
+def fork_one(start, step) -> None:
+    """The child, whose parent's thread waits for work, starts a communicator, is refused its first step and stops."""
+    child = os.fork()
+    if not child:
+        try:
+            comm = start()
+            try:
+                step()
+            except Exception as error:
+                print(f"the child: {error}", flush=True)
+            comm.stop()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    end = time.monotonic() + 20
+    while (found := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if time.monotonic() > end:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+            raise AssertionError("the child hangs")
+        time.sleep(0.01)
+    assert found[1] == 0, found
+
+
 def train(args: argparse.Namespace, t, exe, variables, loss) -> dict:
     knobs = dict(each.split("=") for each in args.knob)
-    comm = fluid.communicator.Communicator(t.get_trainer_program(), envs=knobs)
-    comm.start()
+
+    def start():
+        comm = fluid.communicator.Communicator(t.get_trainer_program(), envs=knobs)
+        comm.start()
+        return comm
+
+    comm = start()
     exe.run(fluid.default_startup_program())
     print("begins", flush=True)
     wait_for(args.wait_for)
@@ -123,6 +153,8 @@ def train(args: argparse.Namespace, t, exe, variables, loss) -> dict:
         for step in range(args.steps):
             if step == args.steps - 10:
                 wait_for(args.last_after)
+            if step == args.fork_at:
+                fork_one(start, lambda step=step: exe.run(t.get_trainer_program(), feed=feed(step, args.id)))
             exe.run(t.get_trainer_program(), feed=feed(step, args.id))
             print(f"step {step}", flush=True)
     if args.start_again_after:
