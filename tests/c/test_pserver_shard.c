@@ -266,6 +266,27 @@ static void test_what_does_not_fit_is_refused(void **state)
     drop(&w);
 }
 
+/* Sums of other types would be written as floats, past the end of theirs. */
+static void test_other_types_are_refused(void **state)
+{
+    (void)state;
+    static const enum pd_dtype others[] = {PD_DTYPE_FP16, PD_DTYPE_INT64, PD_DTYPE_INT32, PD_DTYPE_UINT8};
+    struct world w;
+    make(&w, 1);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct pd_unit_spec spec = {.grad = "h@GRAD", .block = 3};
+        struct pd_value *value;
+        int unit;
+        assert_int_equal(pd_value_new(PD_KIND_TENSOR, &value), PD_OK);
+        assert_int_equal(pd_tensor_resize(&value->tensor, others[i], 1, (int64_t[]){WIDTH}), PD_OK);
+        assert_int_equal(pd_table_of_value("h", value, NULL, &spec.table), PD_OK);
+        assert_int_equal(pd_shard_add(w.shard, &spec, &unit), PD_UNSUPPORTED);
+        assert_non_null(strstr(pd_error(), "servers take float32 and float64"));
+        pd_value_unref(value);
+    }
+    drop(&w);
+}
+
 static void test_async_applies_at_once(void **state)
 {
     (void)state;
@@ -295,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_who_had_ended_comes_back),
         cmocka_unit_test(test_a_new_incarnation_starts_its_step_anew),
         cmocka_unit_test(test_what_does_not_fit_is_refused),
+        cmocka_unit_test(test_other_types_are_refused),
         cmocka_unit_test(test_async_applies_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

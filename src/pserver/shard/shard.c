@@ -66,17 +66,28 @@ void pd_shard_free(struct pd_shard *shard)
     pd_free(shard);
 }
 
+/* Gradients are added up and divided: sums are of these types. */
+static pd_status check_unit(const struct pd_unit_spec *spec)
+{
+    enum pd_dtype dtype = spec->table->meta.dtype;
+    if (dtype != PD_DTYPE_FP32 && dtype != PD_DTYPE_FP64)
+        return pd_fail(PD_UNSUPPORTED,
+                       "'%s' is the gradient of a parameter of %s: servers take float32 and float64",
+                       spec->grad, pd_dtype_name(dtype));
+    if (!spec->is_rows && pd_table_is_direct(spec->table) && !spec->table->kind->update_part)
+        return pd_fail(PD_UNSUPPORTED, "'%s' is dense, and a table of kind '%s' takes rows only", spec->grad,
+                       spec->table->kind->name);
+    return PD_OK;
+}
+
 pd_status pd_shard_add(struct pd_shard *shard, const struct pd_unit_spec *spec, int *number)
 {
     struct unit *u = pd_calloc(1, sizeof *u);
-    if (!u || (!spec->is_rows && pd_table_is_direct(spec->table) && !spec->table->kind->update_part)) {
-        pd_status status =
-            u ? pd_fail(PD_UNSUPPORTED, "'%s' is dense, and a table of kind '%s' takes rows only", spec->grad,
-                        spec->table->kind->name)
-              : pd_no_memory();
+    pd_status fits = u ? check_unit(spec) : pd_no_memory();
+    if (fits != PD_OK) {
         pd_table_free(spec->table);
         pd_free(u);
-        return status;
+        return fits;
     }
     u->spec = *spec;
     u->spec.grad = pd_strdup(spec->grad);
@@ -378,14 +389,8 @@ static pd_status merge_rows(struct pd_shard *shard, const struct unit *u, uint64
         memcpy(shard->rows.at + shard->rows.n, g->rows.at, (size_t)g->rows.n * sizeof(int64_t));
         char *to = (char *)shard->rows_data + (size_t)shard->rows.n * row;
         int64_t k = (int64_t)g->rows.n * u->width;
-        if (u->item == sizeof(double))
-            for (int64_t i = 0; i < k; i++)
-                ((double *)(void *)to)[i] = ((const double *)g->data)[i] / by;
-        else {
-            float scale = 1.0f / (float)by;
-            for (int64_t i = 0; i < k; i++)
-                ((float *)(void *)to)[i] = ((const float *)g->data)[i] * scale;
-        }
+        memcpy(to, g->data, (size_t)k * u->item);
+        pd_sum_scale(u, to, k, by);
         shard->rows.n += g->rows.n;
     }
     return PD_OK;

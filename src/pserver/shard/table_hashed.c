@@ -50,6 +50,10 @@ pd_status pd_hashed_options_read(const char *text, struct pd_hashed_options *out
     if (!o.start || o.first >= o.step)
         return pd_fail(PD_INVALID, "the table '%.*s' needs the settings start, and first below step",
                        (int)strcspn(text, "\t"), text);
+    if (o.count && o.chance < 1)
+        return pd_fail(PD_INVALID,
+                       "the table '%.*s' has the settings count and chance: an id has its row by one of them",
+                       (int)strcspn(text, "\t"), text);
     *out = o;
     return PD_OK;
 }
