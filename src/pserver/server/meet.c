@@ -280,7 +280,9 @@ static pd_status read_gift(const struct session *session, const struct pd_messag
                          .is_barrier = m->head.flags & PD_PS_BARRIER};
     pd_read_text(&r, out->name, sizeof out->name);
     out->round = pd_read_u64(&r);
-    return pd_reader_done(&r) && out->name[0] ? PD_OK : pd_fail(PD_FORMAT, "malformed MEET");
+    return pd_reader_done(&r) && out->name[0] && out->round <= INT64_MAX
+               ? PD_OK
+               : pd_fail(PD_FORMAT, "malformed MEET");
 }
 
 pd_status pd_meet_check(const struct pd_meet *meet, const struct session *session, const struct pd_message *m)
