@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import stat
 import sys
 import zipfile
@@ -110,7 +111,9 @@ command=$1; shift
 case $command in
 -test) exec test "$1" "$FAKE/root$2" ;;
 -mkdir) [ "$1" = -p ] && shift; mkdir -p "$FAKE/root$1" ;;
--put) cp -r "$1" "$FAKE/root$2" ;;
+-put) [ -e "$FAKE/hangs" ] && exec sleep 100
+    [ -e "$FAKE/lost" ] && [ "$(cat "$FAKE/lost")" = "$1" ] && exit 1
+    cp -r "$1" "$FAKE/root$2" ;;
 -get) [ -e "$FAKE/lost" ] && [ "$(cat "$FAKE/lost")" = "$1" ] && exit 1
     cp -r "$FAKE/root$1" "$2" ;;
 -cat) cat "$FAKE/root$1" ;;
@@ -184,6 +187,25 @@ def test_hdfs_tries_again_and_tells_no_secret(client, tmp_path, monkeypatch):
     assert len(told) == 1 and "-ls /user ended with 1: no luck It is tried again in 0 s." in told[0] and "secret" not in told[0]
     with pytest.raises(FileNotFoundError, match="cannot be run: .* Is hadoop_home right?"):
         hdfs.HDFSClient("/nowhere", {}).ls("/")
+
+
+def test_hdfs_tells_what_was_not_copied(client, tmp_path):
+    """A set of files that is not whole is no answer."""
+    client.makedirs("/user")
+    for name in "abc":
+        (tmp_path / "root" / "user" / name).write_text(name)
+    (tmp_path / "lost").write_text("/user/b")
+    with pytest.raises(RuntimeError, match="HDFSClient.download: 1 of 3 files could not be copied: /user/b. The log has"):
+        client.download("/user", str(tmp_path / "here"), retry_times=0)
+    assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["a", "c"]
+    (tmp_path / "lost").write_text(str(tmp_path / "here" / "c"))
+    with pytest.raises(RuntimeError, match="HDFSClient.upload: 1 of 2 files could not be copied: .*/here/c. The log has"):
+        client.upload("/user", str(tmp_path / "here"), retry_times=0)
+    shutil.rmtree(tmp_path / "root" / "user")
+    (tmp_path / "root" / "user").write_text("no folder")
+    (tmp_path / "broken").touch()
+    with pytest.raises(RuntimeError, match="HDFS: '/user' cannot be listed: `hadoop fs -ls` ended with 1"):
+        client._list("-ls", "/user", 0)
 
 
 @pytest.fixture
@@ -277,6 +299,14 @@ def test_file_systems_of_checkpoints(kind, client, tmp_path, monkeypatch):
         assert not files.stat(f"{root}/{path}")
 
 
+def test_a_command_that_hangs_is_ended(client, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path / "home" / "bin"), prepend=os.pathsep)
+    (tmp_path / "hangs").touch()
+    (tmp_path / "file").touch()
+    with pytest.raises(RuntimeError, match="`hadoop fs -put .* ended with 124; the log has what it said"):
+        BDFS("hdfs://name:54310", "me,secret", time_out=300).upload("file", "/file")
+
+
 def test_trainers_wait_for_each_other_by_files(client, tmp_path, monkeypatch, capsys):
     fleet.init(role_maker.UserDefinedRoleMaker(0, role_maker.Role.WORKER, 2, ["127.0.0.1:6174"]))
     for name in ("HADOOP_HOME", "FS_NAME", "FS_UGI"):
@@ -297,7 +327,7 @@ def test_trainers_wait_for_each_other_by_files(client, tmp_path, monkeypatch, ca
     fleet_barrier_util.check_all_trainers_ready("/ready", 3)
     assert len(sleeps) == 1
     assert capsys.readouterr().out.splitlines() == [
-        "PUT ready.3.0.done ON HDFS /ready OK", "have 1 trainers need to be ready", "All trainers are ready, continue training"]
+        "PUT ready.3.0.done ON HDFS /ready OK", "have 1 trainers need to be ready: 1", "All trainers are ready, continue training"]
 
 
 def test_one_trainer_waits_for_nobody(monkeypatch, capsys):

@@ -165,13 +165,14 @@ class BDFS(FS):
     Args:
         hdfs_name: fs.default.name.
         hdfs_ugi: hadoop.job.ugi.
-        time_out: for how many milliseconds a command is tried again.
+        time_out: how many milliseconds a command may take, all tries together; 0: it is tried once, and takes as long as it takes.
         sleep_inter: has no effect.
     """
 
     def __init__(self, hdfs_name: str, hdfs_ugi: str, time_out: int = 20 * 60 * 1000, sleep_inter: int = 1000):
         self._configs = {"fs.default.name": hdfs_name, "hadoop.job.ugi": hdfs_ugi}
         self._tries = int(time_out / 1000 / _TRIED_EVERY_S)
+        self._seconds = time_out / 1000 or None
 
     @functools.cached_property
     def _client(self) -> hdfs.HDFSClient:
@@ -183,7 +184,7 @@ class BDFS(FS):
         return client
 
     def _do(self, *words: str) -> None:
-        status, _ = self._client._run(list(words), self._tries)
+        status, _ = self._client._run(list(words), self._tries, seconds=self._seconds)
         if status:
             raise RuntimeError(f"`hadoop fs {' '.join(words)}` ended with {status}; the log has what it said.")
 

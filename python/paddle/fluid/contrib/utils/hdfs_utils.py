@@ -186,8 +186,4 @@ def _start(copy: Callable[[tuple[str, str]], bool], jobs: list[tuple[str, str]],
 
 def _wait(what: str, source: int, started: dict[tuple[str, str], Future]) -> None:
     """Waits for copies; an error names those that failed by item `source` of the job."""
-    failed = [job[source] for job, done in started.items() if not done.result()]
-    if failed:
-        few = ", ".join(failed[:5]) + (", ..." if len(failed) > 5 else "")
-        raise RuntimeError(f"{what}: {len(failed)} of {len(started)} files could not be copied: {few}. The log has what hadoop "
-                           "said.")
+    hdfs.check_copied(what, [job[source] for job, done in started.items() if not done.result()], len(started))

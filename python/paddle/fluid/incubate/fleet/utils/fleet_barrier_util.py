@@ -36,6 +36,7 @@ def check_all_trainers_ready(ready_path: str, epoch: int) -> None:
     print(f"PUT {mine} ON HDFS {ready_path} OK", flush=True)
     wanted = {f"ready.{epoch}.{number}.done" for number in range(fleet.worker_num())}
     while left := wanted - {os.path.basename(path) for path in client.ls(ready_path)}:
-        print(f"have {len(left)} trainers need to be ready", flush=True)
+        numbers = sorted(int(name.split(".")[2]) for name in left)
+        print(f"have {len(left)} trainers need to be ready: {', '.join(map(str, numbers))}", flush=True)
         time.sleep(_PAUSE_SECONDS)
     print(_READY, flush=True)

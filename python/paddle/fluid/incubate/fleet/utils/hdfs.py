@@ -1,7 +1,7 @@
 """HDFSClient: files on HDFS, by the hadoop command of the user's installation.
 
 Commands are lists of words and no shell reads them, so that any path is just a path. What failed is logged with the command and
-what it said.
+what it said. Where a method answers yes or no, that is the answer; copies and lists that are not whole are errors.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import logging
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from paddle.fluid.incubate.fleet.base.fleet_base import share_of
@@ -37,12 +38,18 @@ class HDFSClient:
     def __init__(self, hadoop_home: str, configs: dict[str, str]):
         self.pre_commands = [f"{hadoop_home}/bin/hadoop", "fs", *(f"-D{name}={value}" for name, value in configs.items())]
 
-    def _run(self, words: list[str], retry_times: int = 5, quiet: bool = False) -> tuple[int, str]:
-        """(exit status, output) of a command, which is tried again when it fails; `quiet`: to fail is an answer."""
+    def _run(self, words: list[str], retry_times: int = 5, quiet: bool = False, seconds: float | None = None) -> tuple[int, str]:
+        """(exit status, output) of a command, which is tried again when it fails; `quiet`: to fail is an answer; `seconds`: it is
+        ended after so many, all tries together.
+        """
         command = [*self.pre_commands, *words]
+        end = None if seconds is None else time.monotonic() + seconds
         for left in range(retry_times, -1, -1):
             try:
-                done = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
+                done = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
+                                      timeout=None if end is None else max(end - time.monotonic(), 0.001))
+            except subprocess.TimeoutExpired:
+                done, left = subprocess.CompletedProcess(command, 124, "", f"It was ended after {seconds:g} s."), 0
             except OSError as error:
                 raise FileNotFoundError(f"HDFSClient runs {command[0]!r}, which cannot be run: {error.strerror}. Is hadoop_home "
                                         "right?") from None
@@ -51,8 +58,9 @@ class HDFSClient:
             secret = [word.partition("=")[0] + "=..." if word.startswith("-Dhadoop.job.ugi=") else word for word in command]
             _logger.warning("%s ended with %d: %s%s", " ".join(secret), done.returncode, done.stderr.strip()[-500:],
                             f" It is tried again in {_PAUSE_SECONDS:g} s." if left else "")
-            if left:
-                time.sleep(_PAUSE_SECONDS)
+            if not left:
+                break
+            time.sleep(_PAUSE_SECONDS)
         return done.returncode, done.stdout
 
     def _test(self, what: str, path: str) -> bool:
@@ -164,7 +172,10 @@ class HDFSClient:
         if not self.is_exist(path):
             return []
         status, output = self._run([command, path], retry_times)
-        lines = [line.split(None, 7) for line in output.splitlines()] if status == 0 else []
+        if status:
+            raise RuntimeError(f"HDFS: {path!r} cannot be listed: `hadoop fs {command}` ended with {status}; the log has what it "
+                               "said.")
+        lines = [line.split(None, 7) for line in output.splitlines()]
         return [(words[0], f"{words[5]} {words[6]}", words[7]) for words in lines if len(words) == 8]
 
     @staticmethod
@@ -180,7 +191,8 @@ class HDFSClient:
 
     def download(self, hdfs_path: str, local_path: str, multi_processes: int = 5, overwrite: bool = False,
                  retry_times: int = 5) -> list[str]:
-        """Copies the files of a folder here, several at a time. Returns the paths of all files in the local folder.
+        """Copies the files of a folder here, several at a time. Returns the paths of all files in the local folder; an error names
+        those that could not be copied.
 
         Args:
             hdfs_path: the folder on HDFS.
@@ -191,21 +203,20 @@ class HDFSClient:
         """
         self.make_local_dirs(local_path)
 
-        def get(path: str) -> None:
+        def get(path: str) -> bool:
             target = os.path.join(local_path, os.path.basename(path))
             if os.path.exists(target):
                 if not overwrite:
-                    return
+                    return True
                 os.remove(target)
-            self._run(["-get", path, local_path], retry_times)
+            return self._run(["-get", path, local_path], retry_times)[0] == 0
 
-        with ThreadPoolExecutor(max(multi_processes, 1)) as pool:
-            list(pool.map(get, self.ls(hdfs_path)))
+        _copy_all("download", get, self.ls(hdfs_path), multi_processes)
         return [os.path.join(folder, name) for folder, _, names in os.walk(local_path) for name in names]
 
     def upload(self, hdfs_path: str, local_path: str, multi_processes: int = 5, overwrite: bool = False,
                retry_times: int = 5) -> None:
-        """Copies a file, or the files of a folder, to HDFS, several at a time.
+        """Copies a file, or the files of a folder, to HDFS, several at a time. An error names those that could not be copied.
 
         Args:
             hdfs_path: the folder on HDFS.
@@ -223,8 +234,7 @@ class HDFSClient:
         if overwrite and self.is_exist(hdfs_path):
             self.delete(hdfs_path)
             self.makedirs(hdfs_path)
-        with ThreadPoolExecutor(max(multi_processes, 1)) as pool:
-            list(pool.map(lambda path: self._run(["-put", path, hdfs_path], retry_times), files))
+        _copy_all("upload", lambda path: self._run(["-put", path, hdfs_path], retry_times)[0] == 0, files, multi_processes)
 
     def upload_dir(self, dest_dir: str, local_dir: str, overwrite: bool = False) -> bool:
         """Copies a folder into another one on HDFS. False: it was not copied.
@@ -241,3 +251,15 @@ class HDFSClient:
         if not self.is_exist(dest_dir):
             self.makedirs(dest_dir)
         return self._run(["-put", local_dir, dest_dir])[0] == 0
+
+
+def _copy_all(what: str, copy: Callable[[str], bool], paths: list[str], processes: int) -> None:
+    with ThreadPoolExecutor(max(processes, 1)) as pool:
+        check_copied(f"HDFSClient.{what}", [path for path, done in zip(paths, pool.map(copy, paths)) if not done], len(paths))
+
+
+def check_copied(what: str, failed: list[str], n: int) -> None:
+    """An error names files that were not copied."""
+    if failed:
+        few = ", ".join(failed[:5]) + (", ..." if len(failed) > 5 else "")
+        raise RuntimeError(f"{what}: {len(failed)} of {n} files could not be copied: {few}. The log has what hadoop said.")
