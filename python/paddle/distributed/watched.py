@@ -114,23 +114,31 @@ class Watched:
 
     def __init__(self, job: Job, folder: str, name: str):
         self.job, self.folder, self.name = job, folder, name
-        self.began, self.asked = time.time(), 0.0
-        self.lock = threading.Lock()
+        self.began, self.read_at, self.asked_at = time.time(), 0.0, 0.0
+        self.lock, self.asking = threading.Lock(), threading.Lock()
         self.pool = ThreadPoolExecutor(min(16, max(1, len(job.servers.endpoints))), "ask")
         self.workers = [Worker(progress_file(folder, i), self.began) for i in range(len(job.workers.endpoints))]
         self.servers: list[dict[str, Any]] = []
         self.state: dict[str, Any] = {"state": "starting", "processes": []}
 
     def gather(self) -> None:
+        """What lies in files: processes and workers."""
         with self.lock:
-            if time.monotonic() - self.asked < FRESH:
+            if time.monotonic() - self.read_at < FRESH:
                 return
             with contextlib.suppress(OSError, ValueError):
                 self.state = json.loads(Path(self.folder, "job.json").read_text())
-            self.servers = list(self.pool.map(self._ask, range(len(self.job.servers.endpoints))))
             for worker in self.workers:
                 worker.read()
-            self.asked = time.monotonic()
+            self.read_at = time.monotonic()
+
+    def gather_servers(self) -> None:
+        """What servers answer. One that is stopped takes seconds; who asks for files does not wait for it."""
+        with self.asking:
+            if time.monotonic() - self.asked_at < FRESH:
+                return
+            self.servers = list(self.pool.map(self._ask, range(len(self.job.servers.endpoints))))
+            self.asked_at = time.monotonic()
 
     def process(self, role: str, index: int) -> dict[str, Any]:
         """As the engine has it; empty for those of other machines."""
@@ -151,6 +159,7 @@ class Watched:
     def shown(self, since: float = -1.0) -> dict[str, Any]:
         """The whole job, for /status.json."""
         self.gather()
+        self.gather_servers()
         with self.lock:
             workers = []
             for index, worker in enumerate(self.workers):
