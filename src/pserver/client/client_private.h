@@ -1,7 +1,7 @@
 /* The inside of a client, for client*.c only: client.c (connections), client_wait.c (waiting), client_loop.c
  * (whose thread turns the loop), client_turn.c (the process's client, and whose step it is), client_group.c
  * and client_job.c (which servers are of one job), client_ask.c and client_step.c (what is asked and
- * exchanged), client_finite.c (no NaN is), client_own.c (what the trainer alone holds), client_gather.c
+ * exchanged), client_finite.c (no NaN is), client_own.c (what the trainer alone holds), client_meet.c
  * (where trainers meet), client_goodbye.c. */
 #ifndef PD_PSERVER_CLIENT_PRIVATE_H
 #define PD_PSERVER_CLIENT_PRIVATE_H
@@ -336,7 +336,7 @@ pd_status pd_ask_over(struct pd_ask *ask, pd_status status);
 /* All its requests go. One that is under way ends with its connection. */
 void pd_ask_drop(struct pd_ask *ask);
 void pd_client_free_asks(struct pd_client *client);
-/* client_gather.c */
+/* client_meet.c */
 void pd_gathering_send(struct wire *wire, struct request *request);
 pd_status pd_gathering_answered(struct gathering *gathering, const struct pd_message *message);
 void pd_gatherings_free(struct link *link);
