@@ -13,7 +13,7 @@ from cluster import free_ports
 from fault_proxy import FaultProxy
 from test_fleet_jobs import Job as FleetJob
 
-from paddle.fluid.incubate.fleet.base import meeting, role_maker
+from paddle.fluid.incubate.fleet.base import packed, role_maker
 
 SCRIPT = Path(__file__).parent / "jobs" / "meet_job.py"
 SOON = {"FLAGS_ps_notice": "300", "FLAGS_ps_reconnect": "700"}
@@ -353,11 +353,11 @@ def test_alone_and_without_servers():
 def test_values_come_back_as_they_were():
     for value in (None, True, -1, 1 << 80, 0.1, float("-inf"), "ä\0", b"\x00", [], (1,), {1, 2}, frozenset("a"), {(1, "a"): [None]},
                   ["float", "x"], {"dict": ["bytes", 0]}):
-        found = meeting.unpack(meeting.pack(value))
+        found = packed.unpack(packed.pack(value))
         assert found == value and type(found) is type(value)
     array = np.arange(6, dtype="int16").reshape(2, 3)
-    found = meeting.unpack(meeting.pack([array, np.float32(2)]))
+    found = packed.unpack(packed.pack([array, np.float32(2)]))
     assert np.array_equal(found[0], array) and found[0].dtype == array.dtype and type(found[1]) is np.float32
     for value in (object(), lambda: 0, np.array([object()]), [sys]):
         with pytest.raises(TypeError, match="cannot be given to other workers; they take None, bool"):
-            meeting.pack(value)
+            packed.pack(value)

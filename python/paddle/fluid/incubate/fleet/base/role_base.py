@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from paddle import _core
-from paddle.fluid.incubate.fleet.base import meeting
+from paddle.fluid.incubate.fleet.base import packed
 
 _NO_SERVERS = ("workers meet at the servers of their job, and this one has none. Leave it out, or use what your cluster has for "
                "it. A job with 1 worker can call it.")
@@ -138,7 +138,7 @@ class RoleMakerBase:
         """What each worker gave; those that have ended or were lost are not in it."""
         if self.worker_num() == 1:
             return [obj]
-        return [meeting.unpack(each) for each in meeting.split(self._meet(what, meeting.pack(obj)))]
+        return [packed.unpack(each) for each in packed.split(self._meet(what, packed.pack(obj)))]
 
     def barrier_worker(self) -> None:
         """Returns when all workers have called it, but for those that have ended; what any of them sent to servers before is there
