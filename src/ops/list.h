@@ -1,11 +1,11 @@
 /* The ops of this folder: each line of a list names `const struct pd_op pd_op_<name>`. The set that Programs
  * are made with joins them with the ops of other folders: api/op_list.c.
  *
- * The file of an op has its name, less _grad, _grad2, _v2 or a 2 at the end: lamb.c, one_hot.c. Ops that
- * share one body are in a file whose name is a part of theirs, 2d and 3d left out, and of several such files
- * in the one with the longest name: relu.c has leaky_relu, conv.c depthwise_conv2d. Gradients may be beside
- * it: elementwise_grad.c. tests/python/test_op_files.py checks that, and these, whose names have nothing in
- * common:
+ * The file of an op: take the op's name without _grad. Of the files here whose name is contained in that, as
+ * it is or without its 2d or 3d, the longest one has the op; of two of one length that which comes first in
+ * it. fill_zeros_like is in fill.c, selu_grad in elu.c, depthwise_conv2d in conv.c. A gradient may be in a
+ * file beside that one: elementwise_grad.c. These come before the rule, for their names have nothing in
+ * common with that of their file. tests/python/test_op_files.py checks both:
  *
  *     compare.c: less_than less_equal greater_than greater_equal equal not_equal
  *     isfinite.c: isinf isnan
