@@ -1,5 +1,6 @@
-/* The trainer's ops at work: send, recv, the barriers, and ps_exchange, which a plan puts in the place of
- * everything from send_barrier to the last recv. */
+/* The trainer's ops at work: send, recv, the barriers, and what a plan puts in their place: ps_send, for a
+ * gradient that is cut into slices and sent, and ps_exchange, for everything from send_barrier to the last
+ * recv. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,9 @@
-/* Connections of a trainer: made at first use, made again when they break. See client.h. */
+/* Connections of a trainer, one to each loop of each server: made at first use, made again when they break.
+ * See client.h.
+ *
+ * Here is what is said first on a new one (PROGRAM, then OPEN with the names of gradients and values, which
+ * are numbers from then on), and where each message of a server goes (on_head, on_done). It also makes and
+ * frees the client, and reads its settings. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,8 +1,13 @@
-/* Which servers are of one job. A process may train several models with servers of their own, each at a step
- * of its own: what servers are compared in, and what is given again, is of one job.
+/* Which servers are of one job, and the step that this trainer begins with there. A process may train several
+ * models with servers of their own, each at a step of its own: what servers are compared in, and what is
+ * given again, is of one job.
  *
  * Servers are of one job when a Program names them together, in a list of an op, or ends a step with all of
- * them. */
+ * them.
+ *
+ * Before its first step in a job the trainer brings all servers to one step (pd_group_align): a step that
+ * some of them lack is given to these again, or passed; one that others are in already is passed. Where that
+ * would not do, as servers began with other snapshots, old folders or other rules, it is an error. */
 #include <string.h>
 
 #include "base/lock.h"

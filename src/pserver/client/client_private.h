@@ -1,8 +1,9 @@
-/* The inside of a client, for client*.c only: client.c (connections), client_wait.c (waiting), client_loop.c
- * (whose thread turns the loop), client_turn.c (the process's client, and whose step it is), client_group.c
- * and client_job.c (which servers are of one job), client_ask.c and client_step.c (what is asked and
- * exchanged), client_finite.c (no NaN is), client_own.c (what the trainer alone holds), client_meet.c
- * (where trainers meet), client_goodbye.c. */
+/* The inside of a client, for client*.c only: client.c (connections, names, where messages go),
+ * client_wait.c (waiting), client_loop.c (whose thread turns the loop), client_turn.c (the process's client,
+ * and whose step it is), client_group.c (which servers are of one job, and the step to begin with there),
+ * client_job.c (the job's id), client_ask.c and client_step.c (what is asked and exchanged), client_finite.c
+ * (no NaN is), client_own.c (what the trainer alone holds), client_meet.c (where trainers meet),
+ * client_goodbye.c. */
 #ifndef PD_PSERVER_CLIENT_PRIVATE_H
 #define PD_PSERVER_CLIENT_PRIVATE_H
 

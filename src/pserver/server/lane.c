@@ -1,4 +1,6 @@
-/* One loop of a server: its shard, the trainers connected to it, who is late and who is lost. */
+/* One loop of a server. In this order: the shard's hooks, by which it reaches the block of the learning rate,
+ * the engine, the log, snapshots, the order of steps and the trainers; who is late and who is lost, as each
+ * tick finds; who comes and goes; how a lane is opened and closed. */
 #include <stdio.h>
 
 #include "base/clock.h"

@@ -1,4 +1,8 @@
-/* The life of a server; see server.h. */
+/* The life of a server; see server.h. In this order: connections are greeted and given to a lane or to the
+ * control loop; the servers of this process; the gradients it holds, a unit and a table for each; start and
+ * end, with how many loops there are and which has what; lanes stand still for the main thread; the main
+ * thread waits for the end of the job, and brings it about when it is asked to (pd_server_wait); the job
+ * fails. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -440,6 +444,8 @@ void pd_server_wake(struct pd_server *s)
     pthread_cond_broadcast(&s->changed);
 }
 
+/* ---- lanes that stand still ---- */
+
 static void stand_still(void *arg)
 {
     struct pd_server *s = ((struct lane *)arg)->server;
@@ -483,6 +489,8 @@ int pd_server_stopped(struct pd_server *s, void (*fn)(void *arg), void *arg)
     if (all_stand || is_held(s)) go_on(s);
     return all_stand;
 }
+
+/* ---- the main thread ---- */
 
 /* Waits up to 100 ms for something to do. The end of a child wakes nobody. */
 static void doze(struct pd_server *s)
@@ -614,6 +622,8 @@ pd_status pd_server_wait(struct pd_server *s)
                (unsigned long long)pd_server_step(s));
     return status;
 }
+
+/* ---- failure ---- */
 
 /* On each loop: tells its trainers, then hangs up. */
 static void tell_failure(void *arg)
