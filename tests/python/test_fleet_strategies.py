@@ -1,6 +1,7 @@
 """Strategies of Fleet, their knobs, what `fleet` refuses, and the Communicator."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -215,6 +216,30 @@ def test_a_server_in_this_process():
     fleet.init_server()
     with pytest.raises(ValueError, match="this process is a server"):
         fleet.init_worker()
+
+
+def test_a_server_of_another_strategy():
+    """minimize again: the Programs are those of the second strategy alone, as if the first had not been."""
+    def made(loss, strategy):
+        fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy).minimize(loss)
+        return [re.sub(r"learning_rate_\d+", "learning_rate", str(p)) for p in (fleet.main_program, fleet.startup_program)]
+
+    init()
+    loss = loss_of()
+    for strategy in (StrategyFactory.create_geo_strategy(5), StrategyFactory.create_async_strategy(), StrategyFactory.create_sync_strategy()):
+        again = made(loss, strategy)
+        with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+            assert made(loss_of(), strategy) == again
+        assert made(loss, strategy) == again
+    init(role_maker.Role.WORKER)
+    config = fluid.DistributeTranspilerConfig()
+    config.wait_port = False
+    optimizer = fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), config)
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        loss = loss_of()
+        optimizer.minimize(loss)
+        with pytest.raises(ValueError, match="minimize\\(\\) was called before for this Program"):
+            optimizer.minimize(loss)
 
 
 def test_a_worker_that_does_not_wait(capfd):

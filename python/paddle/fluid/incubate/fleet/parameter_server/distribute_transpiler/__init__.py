@@ -274,6 +274,16 @@ class DistributedTranspiler(Fleet):
 fleet = DistributedTranspiler()
 
 
+def _as_it_was(loss: Variable, startup: Program | None) -> tuple[Variable, Program | None]:
+    """The loss and the startup Program to begin with: when minimize was called for them before, in copies from before that."""
+    program = loss.block.program
+    before = getattr(program, "_fleet_untrained", None)
+    if program._is_distributed and before is not None:
+        return before[0].clone().block(loss.block.idx).var(loss.name), before[1].clone()
+    program._fleet_untrained = program.clone(), (default_startup_program() if startup is None else startup).clone()
+    return loss, startup
+
+
 class TranspilerOptimizer(DistributedOptimizer):
     """What fleet.distributed_optimizer() makes.
 
@@ -295,7 +305,8 @@ class TranspilerOptimizer(DistributedOptimizer):
 
     def minimize(self, loss: Variable, scopes: Any = None, startup_program: Program | None = None,
                  parameter_list: list | None = None, no_grad_set: set | None = None) -> tuple:
-        """Adds gradient and update ops, then makes the Programs of this process. A worker waits for its servers here.
+        """Adds gradient and update ops, then makes the Programs of this process. A worker waits for its servers here. A server may
+        call it again for the same loss, with another strategy: its Programs are made anew.
 
         Args:
             loss: the Variable to make small.
@@ -310,6 +321,11 @@ class TranspilerOptimizer(DistributedOptimizer):
         for name, value in (("loss", loss), ("program", startup_program)):
             if isinstance(value, list):
                 raise TypeError(f"DistributedTranspiler's minimize can not accept {name} with list")
+        if not fleet.is_server() and loss.block.program._is_distributed:
+            raise ValueError("minimize() was called before for this Program, which is a worker's now. Give it all losses at once (their "
+                             "sum), or build each model in a Program of its own.")
+        if fleet.is_server():
+            loss, startup_program = _as_it_was(loss, startup_program)
         made = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         fleet._transpile(self._strategy, loss.block.program, startup_program)
         loss.block.program._fleet_opt = self.opt_info
