@@ -226,7 +226,8 @@ def test_a_server_of_another_strategy():
 
     init()
     loss = loss_of()
-    for strategy in (StrategyFactory.create_geo_strategy(5), StrategyFactory.create_async_strategy(), StrategyFactory.create_sync_strategy()):
+    factory = StrategyFactory
+    for strategy in (factory.create_geo_strategy(5), factory.create_async_strategy(), factory.create_sync_strategy()):
         again = made(loss, strategy)
         with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
             assert made(loss_of(), strategy) == again

@@ -322,8 +322,8 @@ class TranspilerOptimizer(DistributedOptimizer):
             if isinstance(value, list):
                 raise TypeError(f"DistributedTranspiler's minimize can not accept {name} with list")
         if not fleet.is_server() and loss.block.program._is_distributed:
-            raise ValueError("minimize() was called before for this Program, which is a worker's now. Give it all losses at once (their "
-                             "sum), or build each model in a Program of its own.")
+            raise ValueError("minimize() was called before for this Program, which is a worker's now. Give it all losses at once "
+                             "(their sum), or build each model in a Program of its own.")
         if fleet.is_server():
             loss, startup_program = _as_it_was(loss, startup_program)
         made = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
