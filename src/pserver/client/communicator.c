@@ -14,21 +14,11 @@
 #include "base/waited.h"
 #include "exec/workers.h"
 #include "pserver/client/client_private.h"
+#include "pserver/client/comm_values.h"
 #include "pserver/client/geo.h"
 #include "pserver/client/step_copy.h"
 
 enum { LOOK_MS = 20, ROUND_MS = 2 };
-
-/* A value that exchanges bring: the newest, and the one that is on its way. Until one has come, runs fetch it
- * themselves, and an exchange that asked no later than such a run was done brings nothing: it may be older.
- */
-struct brought {
-    int number;
-    size_t bytes;
-    void *newest, *coming;
-    uint64_t fetched; /* the exchange under way, or the last one, when a run had fetched it */
-    int has_come;
-};
 
 /* A run that has begun a step. */
 struct open_step {
@@ -60,12 +50,11 @@ static PD_VEC(struct pd_step_copy *) alone; /* that have `over`, each to go as a
 static PD_VEC(struct pd_step_copy *) spare;
 static PD_VEC(struct pd_step_copy *) ended; /* that have `over`, which is to be called */
 static int n_alone;                         /* that were queued, and are not in `ended` yet */
-static PD_VEC(struct brought) values;
+static struct pd_comm_values values;
 static uint64_t queued, over; /* steps of the queue; over: sent or lost, in their order */
 static uint64_t lost;         /* of both, since it was started */
 static struct waiter *waiters;
-static uint64_t exchanges; /* that asked for values */
-static int is_waited_for;  /* runs wait for room */
+static int is_waited_for; /* runs wait for room */
 static pd_status failure;
 static char failure_text[1024];
 
@@ -189,13 +178,6 @@ static void tell_ended(void)
     }
 }
 
-/* A run that exchanged by itself has values that are newer than those that are kept. */
-static void note_all_fetched(void)
-{
-    for (int i = 0; i < values.n; i++)
-        values.at[i].fetched = exchanges, values.at[i].has_come = 0;
-}
-
 static void note_use(void)
 {
     atomic_store(&is_used, has_thread || open_steps.n);
@@ -259,7 +241,7 @@ int pd_comm_run_over(const struct pd_step *step)
     struct open_step *open = find_open(step);
     if (!open) return 0;
     int is_begun = open->copy && open->copy->n;
-    if (open->is_own) note_all_fetched();
+    if (open->is_own) pd_comm_values_all_fetched(&values);
     put_by(open->copy, PD_OK);
     pd_vec_remove(&open_steps, (int)(open - open_steps.at));
     note_use();
@@ -402,29 +384,16 @@ static struct pd_step_copy *next(int was_alone, int *n, pd_status *status)
     return copy;
 }
 
-/* Where values are to come. Only this thread touches `coming`. */
 static pd_status ask_for(struct pd_client *client, struct pd_ask *ask, int *n)
 {
     PD_HOLD(&lock);
-    exchanges++;
-    *n = values.n;
-    for (int i = 0; i < values.n; i++)
-        PD_TRY(pd_ask_value(client, ask, values.at[i].number, values.at[i].coming, values.at[i].bytes));
-    return PD_OK;
+    return pd_comm_values_ask(&values, client, ask, n);
 }
 
-/* What has come is the newest now. */
 static void take_values(int n)
 {
     PD_HOLD(&lock);
-    for (int i = 0; i < n; i++) {
-        struct brought *v = &values.at[i];
-        if (v->fetched >= exchanges) continue;
-        void *old = v->newest;
-        v->newest = v->coming;
-        v->coming = old;
-        v->has_come = 1;
-    }
+    pd_comm_values_take(&values, n);
 }
 
 /* *is_given: servers have a part of it, or may have one. */
@@ -567,65 +536,16 @@ pd_status pd_comm_told(void)
     return told_failure();
 }
 
-static struct brought *find_value(int number)
-{
-    for (int i = 0; i < values.n; i++)
-        if (values.at[i].number == number) return &values.at[i];
-    return NULL;
-}
-
-static pd_status add_value(const struct wanted *wanted)
-{
-    struct brought v = {.number = wanted->name, .bytes = wanted->bytes};
-    size_t room = wanted->bytes ? wanted->bytes : 1;
-    v.newest = pd_malloc_aligned(room);
-    v.coming = pd_malloc_aligned(room);
-    if (v.newest && v.coming && pd_vec_push(&values, v)) return PD_OK;
-    pd_free_aligned(v.newest);
-    pd_free_aligned(v.coming);
-    return pd_no_memory();
-}
-
-/* With the lock. Always, also when it is no newer: what is filled may be of another scope, or a temporary
- * that keeps nothing. Values that no exchange has brought yet are left to `now`, which fetches them. */
-static pd_status fill(struct pd_client *client, const struct pd_ask *ask, struct pd_ask *now)
-{
-    for (const struct request *q = ask->first; q; q = q->next)
-        for (int i = 0; i < q->wanted.n; i++) {
-            const struct wanted *wanted = &q->wanted.at[i];
-            struct brought *v = find_value(wanted->name);
-            if (!v) {
-                PD_TRY(add_value(wanted));
-                v = find_value(wanted->name);
-            }
-            if (v->bytes != wanted->bytes)
-                return pd_fail(PD_SHAPE, "a value of servers has %zu bytes in one run and %zu in another",
-                               v->bytes, wanted->bytes);
-            if (v->has_come)
-                memcpy(wanted->to, v->newest, v->bytes);
-            else
-                PD_TRY(pd_ask_value(client, now, wanted->name, wanted->to, wanted->bytes));
-        }
-    return PD_OK;
-}
-
 static pd_status fill_known(struct pd_client *client, const struct pd_ask *ask, struct pd_ask *now)
 {
     PD_HOLD(&lock);
-    return fill(client, ask, now);
+    return pd_comm_values_fill(&values, client, ask, now);
 }
 
-/* What an exchange brought meanwhile is what the next runs get, and so this one. */
 static void note_fetched(const struct pd_ask *ask)
 {
     PD_HOLD(&lock);
-    for (const struct request *q = ask->first; q; q = q->next)
-        for (int i = 0; i < q->wanted.n; i++) {
-            const struct wanted *wanted = &q->wanted.at[i];
-            struct brought *v = find_value(wanted->name);
-            if (v && v->has_come) memcpy(wanted->to, v->newest, v->bytes);
-            if (v && !v->has_come) v->fetched = exchanges;
-        }
+    pd_comm_values_fetched(&values, ask);
 }
 
 static pd_status queue_step(const struct pd_run *run, int n, const char *const *endpoints)
@@ -661,15 +581,6 @@ static pd_status check(const struct pd_comm_settings *s)
     return PD_OK;
 }
 
-static void forget_values(void)
-{
-    for (int i = 0; i < values.n; i++) {
-        pd_free_aligned(values.at[i].newest);
-        pd_free_aligned(values.at[i].coming);
-    }
-    pd_vec_free(&values);
-}
-
 pd_status pd_comm_start(const struct pd_comm_settings *s)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -683,7 +594,7 @@ pd_status pd_comm_start(const struct pd_comm_settings *s)
     is_stopping = is_through = drops = has_begun = round_left = round_sent = 0;
     failure = PD_OK;
     lost = 0;
-    forget_values();
+    pd_comm_values_clear(&values);
     starts++;
     has_thread = pd_thread_start(&thread, 0, work, NULL) == 0;
     note_use();
@@ -713,7 +624,7 @@ static pd_status clean_up(void)
     pthread_mutex_unlock(&lock);
     tell_ended();
     PD_HOLD(&lock);
-    forget_values();
+    pd_comm_values_clear(&values);
     while (spare.n)
         pd_step_copy_free(spare.at[--spare.n]);
     pd_vec_free(&queue);
