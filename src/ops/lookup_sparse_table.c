@@ -31,8 +31,7 @@ static pd_status run(const struct pd_run *r)
     if (!pd_value_is_rows(w)) return pd_fail(PD_TYPE, "the table W must be selected rows, found a tensor");
     PD_TRY(pd_check_ids_data(ids, "Ids"));
     int64_t n = pd_tensor_numel(ids), room = w->tensor.meta.dim[0], padding = r->attr[PADDING].l;
-    size_t bytes =
-        (size_t)pd_meta_span(&w->tensor.meta, 1, w->tensor.meta.rank) * pd_dtype_size(w->tensor.meta.dtype);
+    size_t bytes = pd_meta_row_bytes(&w->tensor.meta);
     void *memory = NULL;
     struct pd_id_map map;
     PD_TRY(pd_scratch(r, pd_id_map_bytes(w->rows.n + n), &memory));

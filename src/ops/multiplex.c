@@ -38,16 +38,11 @@ static pd_status candidate(const struct pd_tensor *ids, int64_t row, int n, int6
                    (long long)*k, (long long)row, n, n - 1);
 }
 
-static int64_t row_bytes(const struct pd_meta *m)
-{
-    return pd_meta_span(m, 1, m->rank) * (int64_t)pd_dtype_size(m->dtype);
-}
-
 static pd_status run(const struct pd_run *r)
 {
     const struct pd_tensor *ids = pd_run_in(r, IDS);
     struct pd_tensor *out = pd_run_out(r, OUT);
-    int64_t width = row_bytes(&out->meta);
+    int64_t width = (int64_t)pd_meta_row_bytes(&out->meta);
     for (int64_t i = 0; i < out->meta.dim[0]; i++) {
         int64_t k;
         PD_TRY(candidate(ids, i, r->in[X].n, &k));
@@ -67,7 +62,7 @@ static pd_status grad_infer(const struct pd_infer *c)
 static pd_status grad_run(const struct pd_run *r)
 {
     const struct pd_tensor *ids = pd_run_in(r, IDS), *dout = pd_run_in(r, GRAD_OUT);
-    int64_t width = row_bytes(&dout->meta);
+    int64_t width = (int64_t)pd_meta_row_bytes(&dout->meta);
     for (int i = 0; i < r->out[0].n; i++) {
         struct pd_tensor *dx = pd_run_out_at(r, 0, i);
         if (dx) pd_copy_zero(dx->data, pd_tensor_bytes(dx));

@@ -89,7 +89,7 @@ static pd_status split_run(const struct pd_run *r)
 {
     const struct pd_value *x = pd_run_in_value(r, 0);
     const struct pd_meta *m = &x->tensor.meta;
-    size_t row = (size_t)pd_meta_span(m, 1, m->rank) * pd_dtype_size(m->dtype);
+    size_t row = pd_meta_row_bytes(m);
     int64_t first = 0, all = 0;
     for (int i = 0; i < r->out[0].n; i++)
         all += r->attr[0].longs[i];

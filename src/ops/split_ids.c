@@ -71,7 +71,7 @@ static pd_status split_tensors(const struct pd_run *r)
 static pd_status split_rows(const struct pd_run *r, const struct pd_value *ids)
 {
     const struct pd_meta *m = &ids->tensor.meta;
-    size_t row = (size_t)pd_meta_span(m, 1, m->rank) * pd_dtype_size(m->dtype);
+    size_t row = pd_meta_row_bytes(m);
     int64_t shards = r->out[0].n;
     for (int s = 0; s < shards; s++) {
         struct pd_value *out = r->out[0].at[s];

@@ -197,7 +197,7 @@ static pd_status sum_rows(const struct pd_run *r, struct pd_value *out)
     if (filled != 1 && !(filled && apart && r->attr[KEEP_REPEATED].b))
         return pd_rows_merge(r, out, r->in[X].n, r->in[X].at);
     const struct pd_meta *m = &first->tensor.meta;
-    size_t bytes = (size_t)pd_meta_span(m, 1, m->rank) * pd_dtype_size(m->dtype);
+    size_t bytes = pd_meta_row_bytes(m);
     PD_TRY(pd_rows_resize(out, total, first->height, m->dtype, m->rank, m->dim));
     char *to = out->tensor.data;
     int64_t *row = out->rows.at;
@@ -233,7 +233,7 @@ static pd_status rows_into(struct pd_value *to, const struct pd_value *from)
     if (!more) return PD_OK;
     if (!had) return pd_value_copy(to, from);
     const struct pd_meta *m = &from->tensor.meta;
-    size_t width = (size_t)pd_meta_span(m, 1, m->rank) * pd_dtype_size(m->dtype);
+    size_t width = pd_meta_row_bytes(m);
     if (pd_meta_span(&to->tensor.meta, 1, to->tensor.meta.rank) != pd_meta_span(m, 1, m->rank) ||
         to->tensor.meta.dtype != m->dtype)
         return pd_fail(PD_SHAPE, "selected rows of shapes %s and %s cannot be added",

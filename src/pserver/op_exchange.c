@@ -131,16 +131,11 @@ pd_status pd_ps_push_name(struct pd_client *client, const struct pd_run *r, cons
     return pd_client_name(client, r, endpoint, 0, name, meta, number);
 }
 
-static size_t row_bytes(const struct pd_meta *m)
-{
-    return (size_t)(m->rank > 1 ? pd_meta_span(m, 1, m->rank) : 1) * pd_dtype_size(m->dtype);
-}
-
 static pd_status push_whole(const struct pd_run *r, struct pd_client *client, int number,
                             const struct pd_value *v, int is_slice)
 {
     const struct pd_tensor *t = &v->tensor;
-    size_t row = row_bytes(&t->meta);
+    size_t row = pd_meta_row_bytes(&t->meta);
     return pd_value_is_rows(v)
                ? push_rows(r, client, number, t->meta.dtype, v->rows.n, v->rows.at, t->data, row, is_slice)
                : push_dense(r, client, number, t->meta.dtype, t->data, pd_tensor_bytes(t), row);
@@ -206,7 +201,7 @@ static pd_status push_cut_dense(const struct pd_run *r, struct pd_client *client
 {
     const struct pd_ps_state *state = r->state;
     const struct pd_tensor *x = pd_run_in(r, 0);
-    size_t row = row_bytes(&x->meta), at = 0;
+    size_t row = pd_meta_row_bytes(&x->meta), at = 0;
     for (int i = 0; i < cut->n; i++) {
         size_t bytes = (size_t)section(cut, i) * row;
         if (at + bytes > pd_tensor_bytes(x))
@@ -223,7 +218,8 @@ static pd_status push_cut_rows(const struct pd_run *r, struct pd_client *client,
 {
     struct pd_ps_state *state = r->state;
     const struct pd_value *x = r->in[0].at[0];
-    size_t row = row_bytes(&x->tensor.meta), n = (size_t)x->rows.n, size = n * (sizeof(int64_t) + row);
+    size_t row = pd_meta_row_bytes(&x->tensor.meta), n = (size_t)x->rows.n,
+           size = n * (sizeof(int64_t) + row);
     if (!pd_room_aligned(&state->rows, &state->rows_size, size)) return pd_no_memory();
     int64_t *numbers = state->rows, first = 0;
     char *data = (char *)state->rows + n * sizeof(int64_t);
@@ -331,8 +327,8 @@ static pd_status pull_slices(const struct pd_run *r, struct pd_client *client, c
             return pd_fail(PD_SHAPE, "'%s' has %lld rows; they do not suffice for %d slices",
                            r->step->name(r, 1, 0, 0), (long long)rows, names->n);
         PD_TRY(pd_ask_value(client, ask, state->numbers[i],
-                            (char *)t->data + (size_t)first * row_bytes(&t->meta),
-                            (size_t)n * row_bytes(&t->meta)));
+                            (char *)t->data + (size_t)first * pd_meta_row_bytes(&t->meta),
+                            (size_t)n * pd_meta_row_bytes(&t->meta)));
     }
     return PD_OK;
 }

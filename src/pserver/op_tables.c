@@ -377,7 +377,7 @@ static pd_status split_infer(const struct pd_infer *c)
 static pd_status split_run(const struct pd_run *r)
 {
     const struct pd_tensor *x = pd_run_in(r, 0);
-    size_t row = (size_t)pd_meta_span(&x->meta, 1, x->meta.rank) * pd_dtype_size(x->meta.dtype), at = 0;
+    size_t row = pd_meta_row_bytes(&x->meta), at = 0;
     for (int i = 0; i < r->out[0].n; i++) {
         struct pd_tensor *out = pd_run_out_at(r, 0, i);
         int64_t rows;

@@ -45,6 +45,11 @@ int64_t pd_meta_span(const struct pd_meta *meta, int from, int to)
     return n;
 }
 
+size_t pd_meta_row_bytes(const struct pd_meta *meta)
+{
+    return (size_t)pd_meta_span(meta, 1, meta->rank) * pd_dtype_size(meta->dtype);
+}
+
 int pd_meta_fits(const struct pd_meta *meta)
 {
     size_t bytes = pd_dtype_size(meta->dtype);

@@ -44,6 +44,8 @@ int64_t pd_meta_numel(const struct pd_meta *meta);
 int pd_meta_fits(const struct pd_meta *meta);
 /* Product of dimensions [from, to); -1 when one is not known. */
 int64_t pd_meta_span(const struct pd_meta *meta, int from, int to);
+/* Bytes of one row, which is what has one number of the first dimension. */
+size_t pd_meta_row_bytes(const struct pd_meta *meta);
 /* Sets rank and dimensions (all others stay). */
 pd_status pd_meta_set_dims(struct pd_meta *meta, int rank, const int64_t *dim);
 static inline void pd_meta_set_1d(struct pd_meta *m, int64_t d0)

@@ -323,12 +323,6 @@ static pd_status handle_pull(struct session *session, const struct pd_message *m
                        session->pulls.n);
 }
 
-static size_t row_bytes(const struct served *served)
-{
-    const struct pd_meta *meta = &served->value->tensor.meta;
-    return (size_t)pd_meta_span(meta, 1, meta->rank) * pd_dtype_size(meta->dtype);
-}
-
 /* Before the ids come in: which value's rows, and how many? A few bytes that ask for much must not cost that
  * much memory. */
 static pd_status check_rows(struct session *session, const struct pd_message *m, const struct served **served,
@@ -346,7 +340,7 @@ static pd_status check_rows(struct session *session, const struct pd_message *m,
         return pd_fail(PD_INVALID, "more rows are asked for while %zu bytes of answers were not read",
                        pd_conn_queued(session->conn));
     *served = &session->lane->served.at[number];
-    size_t row = row_bytes(*served);
+    size_t row = pd_meta_row_bytes(&(*served)->value->tensor.meta);
     if (n > 1 && (n > PD_PS_ROWS_MOST / sizeof(int64_t) || (row && n > PD_PS_ROWS_MOST / row)))
         return pd_fail(PD_RANGE,
                        "%llu rows of '%s' are asked for at once; an answer has %d MiB at most, which are %zu",
@@ -360,7 +354,7 @@ static pd_status send_rows(struct session *session, const struct pd_message *m)
     const struct served *served;
     uint64_t n;
     PD_TRY(check_rows(session, m, &served, &n));
-    size_t row = row_bytes(served);
+    size_t row = pd_meta_row_bytes(&served->value->tensor.meta);
     char *out = pd_malloc((size_t)n * row);
     if (!out) return pd_no_memory();
     pd_status status = served->table

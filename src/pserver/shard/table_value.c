@@ -20,7 +20,7 @@ pd_status pd_table_copy_rows(const struct pd_value *value, const char *name, int
                              void *out)
 {
     const struct pd_tensor *t = &value->tensor;
-    size_t row = (size_t)pd_meta_span(&t->meta, 1, t->meta.rank) * pd_dtype_size(t->meta.dtype);
+    size_t row = pd_meta_row_bytes(&t->meta);
     for (int64_t i = 0; i < n; i++) {
         if (rows[i] < 0 || rows[i] >= t->meta.dim[0])
             return pd_fail(PD_RANGE, "row %lld of '%s', which has %lld rows here", (long long)rows[i], name,
