@@ -148,6 +148,7 @@ void pd_lane_list_late(struct lane *lane, const int *trainers, int n, int64_t si
 pd_status pd_server_run_blocks(struct lane *lane);
 /* session.c */
 extern const struct pd_conn_events pd_session_events;
+const char *pd_session_message(int type); /* its name, one word; NULL: trainers send no such message */
 void pd_session_accepted(void *lane, struct pd_conn *conn);
 void pd_session_answer(struct session *session, uint64_t request, uint64_t step);
 void pd_session_notice(struct session *session, const char *text);

@@ -492,20 +492,78 @@ const char *pd_session_held_up(const struct session *session, int64_t since)
 
 /* ---- events ---- */
 
+static pd_status place_rows(struct session *session, struct pd_message *m)
+{
+    const struct served *served;
+    uint64_t n;
+    return check_rows(session, m, &served, &n);
+}
+
+static pd_status place_gift(struct session *session, struct pd_message *m)
+{
+    return pd_meet_check(session->lane->meet, session, m);
+}
+
+static pd_status take_gift(struct session *session, const struct pd_message *m)
+{
+    return pd_meet_give(session->lane->meet, session, m);
+}
+
+static pd_status hear_common(struct session *session, const struct pd_message *m)
+{
+    pd_durable_hear_common(session->lane->server->durable, m->head.step);
+    return PD_OK;
+}
+
+/* What trainers send. */
+static const struct kind {
+    const char *name; /* for those who watch */
+    /* When the head and meta are there: finds the place of the payload, or refuses it. NULL: it has none. */
+    pd_status (*place)(struct session *session, struct pd_message *m);
+    /* When all of it is there. An error is the message's: it is refused. */
+    pd_status (*handle)(struct session *session, const struct pd_message *m);
+    int is_first;  /* it comes before the trainer is in */
+    int is_always; /* also while an OPEN is not answered, and after the goodbye */
+} kinds[PD_LANE_MESSAGES] = {
+    [PD_PS_OPEN - PD_PS_OPEN] = {"open", NULL, pd_session_open, .is_first = 1},
+    [PD_PS_PUSH - PD_PS_OPEN] = {"push", place_push, finish_push},
+    [PD_PS_PULL - PD_PS_OPEN] = {"pull", NULL, handle_pull},
+    [PD_PS_ROWS - PD_PS_OPEN] = {"rows", place_rows, send_rows},
+    [PD_PS_BYE - PD_PS_OPEN] = {"bye", NULL, handle_bye},
+    [PD_PS_BEAT - PD_PS_OPEN] = {"beat", NULL, handle_beat, .is_always = 1},
+    [PD_PS_SAVE - PD_PS_OPEN] = {"save", NULL, pd_session_save},
+    [PD_PS_PROGRAM - PD_PS_OPEN] = {"program", NULL, handle_program, .is_first = 1},
+    [PD_PS_JOB - PD_PS_OPEN] = {"job", NULL, pd_session_job},
+    [PD_PS_COMMON - PD_PS_OPEN] = {"common", NULL, hear_common},
+    [PD_PS_MEET - PD_PS_OPEN] = {"meet", place_gift, take_gift},
+};
+
+/* NULL: trainers send no such message. */
+static const struct kind *kind_of(int type)
+{
+    unsigned k = (unsigned)type - PD_PS_OPEN;
+    return k < PD_LANE_MESSAGES && kinds[k].handle ? &kinds[k] : NULL;
+}
+
+const char *pd_session_message(int type)
+{
+    const struct kind *kind = kind_of(type);
+    return kind ? kind->name : NULL;
+}
+
 /* May this message come now? Its payload is not taken in otherwise. */
 static pd_status expect(struct session *session, const struct pd_message *m)
 {
     int type = m->head.type;
-    if ((type < PD_PS_OPEN || type > PD_PS_SAVE) && type != PD_PS_PROGRAM && type != PD_PS_JOB &&
-        type != PD_PS_COMMON && type != PD_PS_MEET)
-        return pd_fail(PD_UNSUPPORTED, "message type %d is not known here", type);
-    if (!session->is_in && type != PD_PS_OPEN && type != PD_PS_PROGRAM)
+    const struct kind *kind = kind_of(type);
+    if (!kind) return pd_fail(PD_UNSUPPORTED, "message type %d is not known here", type);
+    if (!session->is_in && !kind->is_first)
         return pd_fail(PD_INVALID, "a message of type %d before any OPEN", type);
-    if (session->opens && type != PD_PS_BEAT)
+    if (session->opens && !kind->is_always)
         return pd_fail(PD_INVALID, "a message of type %d before the OPEN was answered", type);
-    if (session->said_bye && type != PD_PS_BEAT)
+    if (session->said_bye && !kind->is_always)
         return pd_fail(PD_INVALID, "a message of type %d after the trainer said goodbye", type);
-    if (m->head.payload && type != PD_PS_PUSH && type != PD_PS_ROWS && type != PD_PS_MEET)
+    if (m->head.payload && !kind->place)
         return pd_fail(PD_FORMAT, "a message of type %d with %llu bytes of payload, which it does not have",
                        type, (unsigned long long)m->head.payload);
     if (type != PD_PS_PUSH || m->head.flags & PD_PS_END) {
@@ -519,51 +577,14 @@ static pd_status expect(struct session *session, const struct pd_message *m)
 static pd_status on_head(struct pd_conn *conn, struct pd_message *m)
 {
     struct session *session = pd_conn_user(conn);
-    const struct served *served;
-    uint64_t n;
     if (is_out_for(session, m)) {
         pd_conn_close(conn, 0);
         return PD_OK;
     }
     pd_status status = expect(session, m);
     session->takes_in = m->head.type == PD_PS_PUSH;
-    if (status == PD_OK && m->head.type == PD_PS_PUSH)
-        status = place_push(session, m);
-    else if (status == PD_OK && m->head.type == PD_PS_ROWS)
-        status = check_rows(session, m, &served, &n);
-    else if (status == PD_OK && m->head.type == PD_PS_MEET)
-        status = pd_meet_check(session->lane->meet, session, m);
+    if (status == PD_OK && kind_of(m->head.type)->place) status = kind_of(m->head.type)->place(session, m);
     return status == PD_OK ? PD_OK : refuse(session, m->head.request, status);
-}
-
-/* An error is the message's: it is refused. */
-static pd_status handle(struct session *session, const struct pd_message *m)
-{
-    switch (m->head.type) {
-    case PD_PS_PROGRAM:
-        return handle_program(session, m);
-    case PD_PS_OPEN:
-        return pd_session_open(session, m);
-    case PD_PS_JOB:
-        return pd_session_job(session, m);
-    case PD_PS_COMMON:
-        pd_durable_hear_common(session->lane->server->durable, m->head.step);
-        return PD_OK;
-    case PD_PS_PUSH:
-        return finish_push(session, m);
-    case PD_PS_PULL:
-        return handle_pull(session, m);
-    case PD_PS_ROWS:
-        return send_rows(session, m);
-    case PD_PS_MEET:
-        return pd_meet_give(session->lane->meet, session, m);
-    case PD_PS_BYE:
-        return handle_bye(session, m);
-    case PD_PS_SAVE:
-        return pd_session_save(session, m);
-    default:
-        return handle_beat(session, m);
-    }
 }
 
 static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
@@ -577,10 +598,8 @@ static pd_status on_done(struct pd_conn *conn, const struct pd_message *m)
     struct lane *lane = session->lane;
     int64_t began =
         lane->server->watch ? pd_clock_ns() : 0; /* small messages are as quick as two looks at it */
-    pd_status status = handle(session, m);
-    unsigned type = (unsigned)m->head.type - PD_PS_OPEN;
-    if (began && type < PD_LANE_MESSAGES)
-        pd_histogram_add_ns(&lane->counts.messages[type], pd_clock_ns() - began);
+    pd_status status = kind_of(m->head.type)->handle(session, m);
+    if (began) pd_histogram_add_ns(&lane->counts.messages[m->head.type - PD_PS_OPEN], pd_clock_ns() - began);
     return status == PD_OK ? PD_OK : refuse(session, m->head.request, status);
 }
 

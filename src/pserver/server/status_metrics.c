@@ -242,22 +242,14 @@ static void staleness(const struct scene *s, const char *name)
 
 /* ---- messages ---- */
 
-static const char *const ops[PD_LANE_MESSAGES] = {
-    [PD_PS_OPEN - PD_PS_OPEN] = "open", [PD_PS_PUSH - PD_PS_OPEN] = "push",
-    [PD_PS_PULL - PD_PS_OPEN] = "pull", [PD_PS_ROWS - PD_PS_OPEN] = "rows",
-    [PD_PS_BYE - PD_PS_OPEN] = "bye",   [PD_PS_BEAT - PD_PS_OPEN] = "beat",
-    [PD_PS_SAVE - PD_PS_OPEN] = "save", [PD_PS_PROGRAM - PD_PS_OPEN] = "program",
-    [PD_PS_JOB - PD_PS_OPEN] = "job",   [PD_PS_COMMON - PD_PS_OPEN] = "common",
-    [PD_PS_MEET - PD_PS_OPEN] = "meet",
-};
-
 static void rpc_duration(const struct scene *s, const char *name)
 {
     for (int k = 0; k < PD_LANE_MESSAGES; k++) {
         struct pd_histogram all = {0};
         for (int i = 0; i < s->n; i++)
             pd_histogram_join(&all, &s->lanes[i].counts.messages[k]);
-        if (ops[k] && count_of(&all)) put_histogram(s, name, "op", ops[k], &all, pd_histogram_seconds);
+        const char *op = pd_session_message(PD_PS_OPEN + k);
+        if (op && count_of(&all)) put_histogram(s, name, "op", op, &all, pd_histogram_seconds);
     }
 }
 
