@@ -90,6 +90,37 @@ def test_all_have_the_same_numbers():
             assert one in gathered.copy().pop()
 
 
+def test_a_call_that_failed_in_one_worker(tmp_path):
+    """Its next call is not taken for the one that the others are in: all are told. Calls that fail in all of them are none."""
+    with Job(1, "bad gather", "bad gather") as job:
+        job.end()
+        assert len({said(worker, "gathered ")[0] for worker in job.workers}) == 1
+    with Job(1, "gather go bad gather reduce", "gather go gather reduce") as job:
+        for worker in job.workers:
+            assert worker.end(60) == 0, worker.output()
+            assert len(said(worker, "gathered ")) == 1 and len(said(worker, "reduced ")) == 1, worker.output()
+            assert "all_gather: worker 0 has failed in 1 of its own calls before, and worker 1 in 0" in worker.output()
+
+
+@pytest.mark.parametrize("given, output, right", [
+    (np.full(3, 2**30, "int32"), np.zeros(3, "int64"), 2**31), (np.full(3, 200, "uint8"), np.zeros(3), 400),
+    (np.array([True, False, True]), [0, 0, 0], [2, 0, 2]), (np.full(3, 2**30, "int32"), np.zeros(3, "int32"), OverflowError),
+    (np.full(3, 0.5), np.zeros(3, "int64"), TypeError), ([0.5] * 3, np.zeros(3, "int64"), TypeError),
+    ([1 << 62] * 3, np.zeros(3, "int64"), (TypeError, OverflowError)), ([1, 2, 3], np.zeros(3, "float32"), [2, 4, 6]),
+])
+def test_sums_fit_or_are_refused(monkeypatch, given, output, right):
+    """Of two workers that give the same."""
+    role = role_maker.UserDefinedRoleMaker(0, role_maker.Role.WORKER, 2, ["a:1"])
+    monkeypatch.setattr(role, "_gathered", lambda what, obj: [obj, obj])
+    if isinstance(right, (type, tuple)):
+        with pytest.raises(right, match="all_reduce_worker: the sum"):
+            role.all_reduce_worker(given, output)
+        assert not np.any(output)
+        return
+    role.all_reduce_worker(given, output)
+    assert np.array_equal(output, np.broadcast_to(right, 3))
+
+
 def test_who_has_ended_is_not_waited_for(tmp_path):
     """Worker 2 has met the others once, and ends while they wait."""
     end = tmp_path / "end"

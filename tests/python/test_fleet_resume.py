@@ -36,12 +36,12 @@ def make_data(folder, files=6, seed=0):
 class Job(FleetJob):
     """All processes of a job with checkpoints, started."""
 
-    def __init__(self, folder, words, servers=2, workers=2, resume="auto", steps=5, **env):
+    def __init__(self, folder, words, servers=2, workers=2, resume="auto", steps=5, number=NUMBER, **env):
         flags = {"FLAGS_checkpoint_dir": str(folder), "FLAGS_resume": resume, "FLAGS_checkpoint_steps": str(steps)}
         super().__init__(servers, workers, SCRIPT, **{**SOON, **flags, **env})
         folder.mkdir(exist_ok=True)
         if not (folder / "job").exists():
-            (folder / "job").write_text(NUMBER)
+            (folder / "job").write_text(number)
         self.start_servers(*words)
         self.start_workers(*words)
 
@@ -90,12 +90,13 @@ def test_killed_at_a_checkpoint_and_resumed_on_other_servers(tmp_path, at):
 
 
 @pytest.mark.parametrize("words", [["--memory", "local"], ["--memory", "global", "--threads", "2", "--noise", "0"], ["--table"],
-                                   ["--feed"]], ids=["shuffled", "shuffled over all, two threads", "a table", "fed"])
+                                   ["--feed"], ["--feed", "--shuffle"]],
+                         ids=["shuffled", "shuffled over all, two threads", "a table", "fed", "shuffled and fed"])
 def test_killed_at_any_moment(tmp_path, words):
     """Again and again, also while a checkpoint is written: shuffles in memory without a seed, a table of any ids, a loop that
     feeds."""
     make_data(tmp_path / "data")
-    run(tmp_path / "whole", words_of(tmp_path, "right", *words))
+    whole = run(tmp_path / "whole", words_of(tmp_path, "right", *words))
     rng, ck = random.Random(str(words)), tmp_path / "ck"
     for kill in range(6 if IS_LONG else 2):
         with Job(ck, words_of(tmp_path, "found", *words), servers=1 + kill % 3) as job:
@@ -108,6 +109,9 @@ def test_killed_at_any_moment(tmp_path, words):
     found = run(ck, words_of(tmp_path, "found", *words), servers=2)
     if "--threads" not in words:  # two threads are Hogwild: sums of sums in another order
         assert bits(tmp_path / "right") == bits(tmp_path / "found")
+    if "--shuffle" in words:
+        assert drawn(whole) == drawn(found)
+        return
     for number, worker in enumerate(("worker-0", "worker-1")):
         state = json.loads((Path(folders.newest(ck)[0]) / worker / "state.json").read_text())
         name, keys, *rest = state["random"]["numpy"]
@@ -115,7 +119,68 @@ def test_killed_at_any_moment(tmp_path, words):
         assert np.random.randint(0, 1 << 30) == drawn(found)[number]  # nobody has drawn since
 
 
+def test_goes_on_in_another_folder(tmp_path):
+    """Random numbers and shuffles are those of the checkpoint, not of the folder."""
+    make_data(tmp_path / "data")
+    words, ck = words_of(tmp_path, "found", "--memory", "local"), tmp_path / "ck"
+    run(tmp_path / "whole", words_of(tmp_path, "right", "--memory", "local"))
+    with Job(ck, words, resume="never") as job:
+        job.workers[0].wait_for("pass 2, 10 batches", 60)
+        job.kill()
+    run(tmp_path / "other", words, resume=folders.newest(str(ck))[0], number="1\n")
+    assert bits(tmp_path / "right") == bits(tmp_path / "found")
+    assert folders.read_list(folders.newest(str(tmp_path / "other"))[0])["job"] == int(NUMBER, 16)
+
+
 # ---- what is refused, and told ----
+
+
+def test_two_jobs_with_one_folder(tmp_path):
+    """At once: the second is told, and the first one's checkpoints are its own."""
+    make_data(tmp_path / "data", files=4)
+    ck, go = tmp_path / "ck", tmp_path / "go"
+    with Job(ck, words_of(tmp_path, "found", "--wait", go), resume="never") as job:
+        job.workers[0].wait_for("checkpoint-00000001:", 60)
+        with Job(ck, words_of(tmp_path, "other")) as second:
+            assert second.workers[0].end(60)
+            told, first = second.workers[0].output(), job.workers[0].pid
+            assert f"is where another job that runs now has its checkpoints (its first worker is process {first} on" in told
+        go.touch()
+        job.end()
+    assert folders.damage(folders.newest(str(ck))[0], True) is None and not (tmp_path / "other").exists()
+
+
+def test_other_data_in_memory(made, tmp_path):
+    make_data(tmp_path / "data", files=4)
+    ck, words = tmp_path / "ck", words_of(tmp_path, "found", "--memory", "local")
+    with Job(ck, words, resume="never") as job:
+        job.workers[0].wait_for("pass 2, 10 batches", 60)
+        job.kill()
+    fails(ck, [*words, "--reverse"], "the files that were loaded, and their sizes was [['cat', ['part-")
+    fails(ck, words_of(tmp_path, "found", "--memory", "twice"), "what shuffled them (a checksum) was ")
+
+
+def test_other_items_of_a_reader(tmp_path):
+    ck, words = tmp_path / "ck", words_of(tmp_path, "found", "--feed", "--shuffle")
+    make_data(tmp_path / "data", files=2)
+    with Job(ck, words, resume="never") as job:
+        job.workers[0].wait_for("pass 2, 5 batches", 60)
+        job.kill()
+    fails(ck, words_of(tmp_path, "found", "--feed"), "items of this reader, and the last of them is another one now")
+
+
+def test_training_that_no_pass_counts(made, tmp_path):
+    job, ck = copy(made, tmp_path)
+    fails(ck, words_of(job, "found", "--warm", 3), "this script trains outside of its passes over data, and its job goes on")
+
+
+def test_a_state_that_is_none(tmp_path):
+    path = tmp_path / "state.json"
+    for text, said in (("{", "Expecting"), ("[]", "list"), ("{}", "it lacks 'pass'"),
+                       (json.dumps({"pass": "x"}), "its 'pass' is 'x'")):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=f"the checkpoint's file .* cannot be read: .*{re.escape(said)}"):
+            folders.read_state(str(path))
 
 
 def fails(folder, words, text, **options):
@@ -226,7 +291,7 @@ def small(folder, number, text="abc", workers=1):
     path = Path(folders.path_of(folder, number, folders.PART))
     (path / "model").mkdir(parents=True)
     (path / "model" / "w").write_text(text)
-    folders.write_list(path, {"workers": workers})
+    folders.write_list(path, {"workers": workers, "job": 7})
     path.rename(folders.path_of(folder, number))
     return Path(folders.path_of(folder, number))
 

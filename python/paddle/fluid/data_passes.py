@@ -49,6 +49,14 @@ def is_passing_over(what: str) -> bool:
     return True
 
 
+def check_run() -> None:
+    """Before a step of Executor.run: raises where it is one that the checkpoint has, and that nobody has counted."""
+    if counter is not None and counter.is_passing_over():
+        raise RuntimeError("this script trains outside of its passes over data, and its job goes on from a checkpoint, which "
+                           "has these steps already. Let fleet.resumable(reader) count the batches that exe.run trains "
+                           "(docs/RESUME.md).")
+
+
 def draw(bits: int = 64) -> int:
     """A seed for what is done to data at random; a job that goes on gets those that it had."""
     return random.SystemRandom().getrandbits(bits) if counter is None else counter.draw(bits)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -108,6 +109,8 @@ class InMemoryDataset(PageViews, DatasetBase):
         self.queue_num: int | None = None
         self.shuffle_seed: int | None = None
         self._is_dealt = False  # what is here is this worker's part of the samples of all, which may be none
+        self._loaded: list = []  # files and pipe commands
+        self._shuffles = 0  # of all that has changed the order of what was loaded
         self._preload: threading.Thread | None = None
         self._preload_error: BaseException | None = None
 
@@ -248,6 +251,7 @@ class InMemoryDataset(PageViews, DatasetBase):
             return False
         self._is_dealt = False
         self._hand_over()
+        self._loaded.append([self.pipe_command, *self._file_facts()])
         return True
 
     def _check_preload(self, then: str) -> None:
@@ -258,7 +262,7 @@ class InMemoryDataset(PageViews, DatasetBase):
     def local_shuffle(self) -> None:
         """Puts the samples in memory into a random order."""
         self._check_preload("shuffle it")
-        self.dataset.shuffle(self._seed())
+        self.dataset.shuffle(self._counted("local_shuffle", self._seed()))
 
     def global_shuffle(self, fleet: Any = None, thread_num: int = 12) -> None:
         """Deals out the samples of all workers among all of them, at random; all workers call it. Each gets as many as the others.
@@ -277,6 +281,7 @@ class InMemoryDataset(PageViews, DatasetBase):
             self._is_dealt = False
             dataset_deal.deal(self, fleet, None if self.shuffle_seed is None else self._seed(), by_id)
             self._is_dealt = True
+            self._counted("global_shuffle", fleet.worker_num())
         if by_id:
             self.dataset.merge_by_lineid()
         if by_id or fleet is None or fleet.worker_num() == 1:
@@ -284,6 +289,10 @@ class InMemoryDataset(PageViews, DatasetBase):
 
     def _seed(self) -> int:
         return data_passes.draw() if self.shuffle_seed is None else self.shuffle_seed & (2**64 - 1)
+
+    def _counted(self, what: str, seed: int) -> int:
+        self._shuffles = zlib.crc32(f"{what} {seed}".encode(), self._shuffles)
+        return seed
 
     def slots_shuffle(self, slots: Sequence[str]) -> None:
         """Gives the numbers of these variables to other samples, at random: what are they worth to a model? After
@@ -294,13 +303,14 @@ class InMemoryDataset(PageViews, DatasetBase):
         """
         self._check_preload("shuffle it")
         if self.fea_eval:
-            self.dataset.exchange(list(slots), self._seed())
+            self.dataset.exchange(list(slots), self._counted(f"slots_shuffle {list(slots)}", self._seed()))
 
     def release_memory(self) -> None:
         """Lets go of the samples in memory. While it is trained on that is refused."""
         self._check_preload("release it")
         self.dataset.drop()
         self._is_dealt = False
+        self._loaded, self._shuffles = [], 0
 
     def get_memory_data_size(self, fleet: Any = None) -> int:
         """Samples in memory.
@@ -345,7 +355,8 @@ class InMemoryDataset(PageViews, DatasetBase):
         self.dataset.set_sizes(self.batch_size, self.thread_num)
 
     def _facts(self) -> dict:
-        return {"the number of samples in memory": self.dataset.size()[0], "the batch size": self.batch_size}
+        return {"the number of samples in memory": self.dataset.size()[0], "the batch size": self.batch_size,
+                "the files that were loaded, and their sizes": self._loaded, "what shuffled them (a checksum)": self._shuffles}
 
     def __repr__(self) -> str:
         samples, size = self.dataset.size()

@@ -240,9 +240,12 @@ class DatasetBase:
 
     def _facts(self) -> dict:
         """Of what is run over, once it is prepared: what tells it from other data. Folders may have other names."""
+        return {"the list of files and sizes": self._file_facts(), "the batch size": self.batch_size,
+                "the pipe command": self.pipe_command}
+
+    def _file_facts(self) -> list:
         paths = [] if self._files is None else [source[0] for source in self._files.sources]
-        files = [[os.path.basename(path), os.path.getsize(path) if os.path.isfile(path) else None] for path in paths]
-        return {"the list of files and sizes": files, "the batch size": self.batch_size}
+        return [[os.path.basename(path), os.path.getsize(path) if os.path.isfile(path) else None] for path in paths]
 
     def _finish_to_run(self) -> None:
         self._close_files()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 import numpy as np
 
 from paddle import _core
-from paddle.fluid import core, farewell, shown
+from paddle.fluid import core, data_passes, farewell, shown
 from paddle.fluid.data_feeder import array_of
 from paddle.fluid.framework import JOBS, Program, Variable, default_main_program
 from paddle.fluid.framework_op import Operator
@@ -331,6 +331,8 @@ class Executor(_core.Executor):
     def _run_returning(self, program=None, feed=None, fetch_list=None, feed_name=None, fetch_name=None, scope=None, *others):
         """run() of a Program of a job whose process had said goodbye."""
         program = default_main_program() if program is None else program
+        if any(op.type in _ENDS_STEP for op in program.global_block().ops):
+            data_passes.check_run()
         self._come_back(program, scope)
         has_left = _core._set_left(False)
         try:

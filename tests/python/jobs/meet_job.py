@@ -1,10 +1,11 @@
 """One process of a Fleet job whose workers meet. Each word of the command line is something that a worker does, in order:
 
-barrier, reduce, gather: meets the others; rounds:N: N barriers, noted in a file before and behind; sums:N: N sums, all checked;
-wait:FILE: until that is there; train:N: so many steps; beside:N: the same, at a barrier in another thread meanwhile; feed:X: of
-this value from here on; weight: says a parameter, as servers have it; weights: both of them, as they are here; save:FOLDER;
-say:TEXT; go: from here on a meeting that fails is told, and it goes on. leave: ends without a word to
-anybody. With JOB_LOSS=square gradients depend on the parameters; with JOB_CHECKS servers refuse NaN.
+barrier, reduce, gather: meets the others; bad: gives what cannot be given; rounds:N: N barriers, noted in a file before
+and behind; sums:N: N sums, all checked; wait:FILE: until that is there; train:N: so many steps; beside:N: the same, at
+a barrier in another thread meanwhile; feed:X: of this value from here on; weight: says a parameter, as servers have it;
+weights: both of them, as they are here; save:FOLDER; say:TEXT; go: from here on a meeting that fails is told, and it
+goes on. leave: ends without a word to anybody. With JOB_LOSS=square gradients depend on the parameters; with JOB_CHECKS
+servers refuse NaN.
 """
 
 from __future__ import annotations
@@ -69,6 +70,12 @@ class Worker:
         mine = {"id": self.id, "list": [1, (2, None), {3}], "raw": b"\x00\xff" * self.id, "nan": [0.1, float("inf")],
                 "array": np.arange(self.id), "scalar": np.float32(1.5)}
         print(f"gathered {self.role.all_gather(mine)}")
+
+    def bad(self) -> None:
+        try:
+            self.role.all_gather(object())
+        except TypeError as error:
+            print(f"bad: {error}")
 
     def rounds(self, count: int) -> None:
         for i in range(count):

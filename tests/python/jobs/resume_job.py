@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
+import time
 
 import numpy as np
 
@@ -48,7 +50,13 @@ def dataset(args, inputs, files):
 
 
 def train(args, exe, inputs, loss) -> None:
-    files = fleet.split_files(sorted(os.path.join(args.data, name) for name in os.listdir(args.data)))
+    files = fleet.split_files(sorted(os.path.join(args.data, name) for name in os.listdir(args.data)))[:: -1 if args.reverse else 1]
+    if args.shuffle:
+        random.seed(1)
+        np.random.seed(2)
+    for _ in range(args.warm):  # counted by nobody
+        exe.run(fleet.main_program, feed={"ids": fluid.create_lod_tensor(np.ones((4, 1), "int64"), [[1] * 4], fluid.CPUPlace()),
+                                          "x": np.ones((4, 6), "float32"), "y": np.ones((4, 1), "float32")})
     data = dataset(args, inputs, files)
     if args.memory:
         data.load_into_memory()
@@ -56,10 +64,14 @@ def train(args, exe, inputs, loss) -> None:
         print(f"pass {number}", flush=True)
         if args.memory:
             data.global_shuffle(fleet) if args.memory == "global" else data.local_shuffle()
+        if args.memory == "twice":
+            data.local_shuffle()
         if args.feed:
             feed(args, exe, loss, number)
         else:
             exe.train_from_dataset(fleet.main_program, data)
+        while args.wait and not os.path.exists(args.wait):
+            time.sleep(0.01)
         fleet.barrier_worker()
         if args.each and fleet.is_first_worker():
             fleet.save_persistables(exe, f"{args.each}-{number}")
@@ -71,7 +83,12 @@ def feed(args, exe, loss, number) -> None:
 
     def batches():
         rng = np.random.RandomState(10 * number + worker)
-        for _ in range(args.batches + worker):
+        order = list(range(args.batches + worker))
+        if args.shuffle:  # by the generators of the process, which the script has seeded once
+            random.shuffle(order)
+        for place in order:
+            if args.shuffle:
+                rng = np.random.RandomState(np.random.randint(1000) + place)
             yield {"ids": fluid.create_lod_tensor(rng.randint(0, ROWS, (4, 1)), [[1] * 4], fluid.CPUPlace()),
                    "x": rng.uniform(-1, 1, (4, 6)).astype("float32"), "y": rng.uniform(-1, 1, (4, 1)).astype("float32")}
 
@@ -85,10 +102,14 @@ def main() -> None:
     parser.add_argument("--data", default="")
     parser.add_argument("--save", required=True)
     parser.add_argument("--each", default="", help="worker 0 saves behind each pass, too")
+    parser.add_argument("--wait", default="", help="a file, behind each pass")
     parser.add_argument("--passes", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--memory", default="", choices=["", "local", "global"])
+    parser.add_argument("--memory", default="", choices=["", "local", "twice", "global"])
     parser.add_argument("--feed", action="store_true")
+    parser.add_argument("--shuffle", action="store_true", help="what is fed")
+    parser.add_argument("--reverse", action="store_true", help="the order of the files")
+    parser.add_argument("--warm", type=int, default=0, help="so many steps before the passes")
     parser.add_argument("--batches", type=int, default=7)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--noise", type=int, default=1)

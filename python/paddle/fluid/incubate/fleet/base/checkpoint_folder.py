@@ -2,6 +2,7 @@
 
     <folder>/
       job                              text: the number that random seeds of the job are made from
+      lock                             the first worker of a job that runs has it
       checkpoint-00000012/
         checkpoint.json                what is in it: written last
         model/                         all that save_persistables writes: parameters, states, schedules, tables
@@ -15,10 +16,14 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
+import fcntl
 import json
 import os
 import random
 import shutil
+import socket
+import time
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -27,6 +32,7 @@ NAME, PART, LIST = "checkpoint-", ".saving-", "checkpoint.json"
 MODEL = "model"
 VERSION = 1
 _BLOCK = 1 << 20
+_LOCK_WAIT = 10.0  # seconds: the job before this one may be ending
 
 
 def worker_folder(number: int) -> str:
@@ -93,19 +99,31 @@ def read_list(path: str) -> dict:
             found = json.load(file)
         if found["version"] != VERSION:
             raise ValueError(f"its version is {found['version']}, and this package reads {VERSION}")
-        if not isinstance(found["files"], dict) or not isinstance(found["workers"], int):
-            raise ValueError("it lacks its files or its workers")
+        if not isinstance(found["files"], dict) or not all(isinstance(found[name], int) for name in ("workers", "job")):
+            raise ValueError("it lacks its files, its workers or its job")
+        if not all(isinstance(each, list) and [type(n) for n in each] == [int, int] for each in found["files"].values()):
+            raise ValueError("it lacks the size or the checksum of a file")
         return found
     except (OSError, ValueError, KeyError, TypeError) as why:
         raise ValueError(f"the checkpoint {path!r} has no {LIST} that can be read: {why}") from None
+
+
+STATE = {"pass": int, "kind": str, "batches": int, "ended": bool, "data": dict, "runs": int, "random": dict, "random_begin": dict,
+         "values": list}
 
 
 def read_state(path: str) -> dict:
     """What a worker wrote of its place."""
     try:
         with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError) as why:
+            found = json.load(file)
+        for name, kind in STATE.items():
+            if not isinstance(found[name], kind):
+                raise ValueError(f"its {name!r} is {found[name]!r:.40}")
+        return found
+    except KeyError as name:
+        raise ValueError(f"the checkpoint's file {path!r} cannot be read: it lacks {name}") from None
+    except (OSError, ValueError, TypeError) as why:
         raise ValueError(f"the checkpoint's file {path!r} cannot be read: {why}") from None
 
 
@@ -184,6 +202,30 @@ def remove_old(folder: str, keep: int) -> None:
 
 
 # ---- the job ----
+
+
+def lock(folder: str) -> Any:
+    """The folder is this process's, which is the first worker of a job, until it ends. Raises when it is another's."""
+    os.makedirs(folder, exist_ok=True)
+    file = open(os.path.join(folder, "lock"), "a+", encoding="utf-8")  # as long as the process
+    end = time.monotonic() + _LOCK_WAIT
+    while True:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # not of children, which may outlive it
+            break
+        except OSError as why:
+            if why.errno not in (errno.EACCES, errno.EAGAIN):
+                return file  # a file system without locks
+            if time.monotonic() > end:
+                file.seek(0)
+                raise RuntimeError(f"{folder!r} is where another job that runs now has its checkpoints (its first worker is "
+                                   f"{file.read(200).strip() or 'somebody'}): give this one another FLAGS_checkpoint_dir, or end "
+                                   "the other.") from None
+            time.sleep(0.05)
+    file.truncate(0)
+    file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+    file.flush()
+    return file
 
 
 def job_number(folder: str) -> int:

@@ -49,6 +49,8 @@ class _Pass:
         self._owner, self.kind, self.scope, self.is_over = owner, kind, scope, is_over
         self._wanted = state["data"] if state else None  # what it goes over, where it goes on
         self.skip = self.batches = state["batches"] if state else 0  # of each thread; the second up to the last pause
+        self.random_begin = state["random_begin"] if state else values.random_state()
+        self.item: Any = None  # the last one that a reader gave
         self.every = owner.every if kind == "train" and (state or not is_over) else 0
         self.data: dict = {}
 
@@ -96,6 +98,7 @@ class Checkpoints:
         self._state: dict | None = None  # of the checkpoint, until its place is reached
         self._made = time.monotonic()
         self._workers = 0  # that were there when it was told that some are missing
+        self._lock = folders.lock(folder) if folder and self._role.is_first_worker() else None
         self._begin_seeds()
         if self.path and self._role.is_worker():
             self._read_state()
@@ -103,7 +106,8 @@ class Checkpoints:
     def _begin_seeds(self) -> None:
         """Without seeds too, what is drawn at random is the same when the job goes on."""
         place = 0 if self._role.is_server() else 1 + self._role.worker_index()
-        self._seed = (folders.job_number(self.folder or os.path.dirname(self.path)) + (place << 40)) & _MASK
+        self._job = folders.read_list(self.path)["job"] if self.path else folders.job_number(self.folder)
+        self._seed = (self._job + (place << 40)) & _MASK
         _core.seed_programs(self._seed)
 
     @property
@@ -138,6 +142,7 @@ class Checkpoints:
                              "of servers is free. To begin anew with these parameters, give fleet.init_server() the folder "
                              f"{os.path.join(self.path, folders.MODEL)!r}.")
         self._state = folders.read_state(os.path.join(self.path, folders.worker_folder(self._role.worker_index()), _STATE))
+        _core._set_left(True)  # until its place is reached, Executor.run asks before it trains
         log_line(f"this worker goes on from the checkpoint {self.path}: pass {self._state['pass']}, behind "
                  f"{self._state['batches']} batches of each thread")
 
@@ -189,6 +194,7 @@ class Checkpoints:
         if main is not None:
             main._runs = state["runs"]
         values.set_random_state(state["random"])
+        _core._set_left(False)
         self._state, self._made = None, time.monotonic()
 
     # ---- a worker: checkpoints ----
@@ -252,7 +258,8 @@ class Checkpoints:
             return
         if not wrong:
             try:
-                folders.write_list(part, {"workers": self._role.worker_num(), "servers": len(self._role.get_pserver_endpoints()),
+                folders.write_list(part, {"job": self._job, "workers": self._role.worker_num(),
+                                          "servers": len(self._role.get_pserver_endpoints()),
                                           "time": time.time(), "pass": self.passes, "batches": counted.batches})
                 os.rename(part, folders.path_of(self.folder, number))
                 folders.remove_old(self.folder, self.keep)
@@ -273,7 +280,8 @@ class Checkpoints:
         held = values.save(self._fleet._executor, os.path.join(mine, _VALUES), main, counted.scope)
         folders.write_json(os.path.join(mine, _STATE), {
             "pass": self.passes, "kind": counted.kind, "batches": counted.batches, "ended": is_ended, "data": counted.data,
-            "runs": main._runs, "random": values.random_state(), "values": held})
+            "runs": main._runs, "random": values.random_state(), "random_begin": counted.random_begin, "values": held,
+            "item": values.mark(counted.item)})
 
     def check_end(self) -> None:
         """At stop_worker: was the place reached?"""
@@ -288,20 +296,34 @@ class Checkpoints:
         """The reader, whose items are counted as batches."""
 
         def go_on() -> Iterator:
+            state = self._state
             counted = self.begin("train", global_scope())
             if counted.is_over:
                 counted.end()
                 return
             counted.goes_over({"reader": "items in the order in which the reader gives them"})
+            if counted.skip:
+                values.set_random_state(counted.random_begin)  # it may shuffle: as it did then
             for count, item in enumerate(reader(), 1):
                 if count <= counted.skip:
+                    if count == counted.skip:
+                        self._check_item(item, state)
+                        values.set_random_state(state["random"])
                     continue
                 yield item
+                counted.item = item
                 if counted.every and (count - counted.skip) % counted.every == 0:
                     counted.pause()
             counted.end()
 
         return go_on
+
+    def _check_item(self, item: Any, state: dict) -> None:
+        """The last one of those that the checkpoint has."""
+        if values.mark(item) != state.get("item"):
+            raise RuntimeError(f"the checkpoint {self.path!r} was made behind {state['batches']} items of this reader, and the "
+                               "last of them is another one now: the reader must give the same items in the same order in the "
+                               "same pass (seed what shuffles them, for each pass).")
 
 
 def _short(value: Any) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+MOST = 1 << 20  # bytes that a worker gives in one call, as servers take them
 _PLAIN = "None, bool, int, float, str, bytes, list, tuple, set, dict and numpy arrays without objects"
 
 
@@ -69,6 +70,9 @@ def pack(value: Any) -> bytes:
     blobs: list[bytes] = []
     text = json.dumps(_tell(value, blobs)).encode()
     parts = [text, *blobs]
+    if 4 + 4 * len(parts) + sum(map(len, parts)) > MOST:
+        raise ValueError(f"{4 + 4 * len(parts) + sum(map(len, parts))} bytes are too much for a meeting of workers: each gives "
+                         f"{MOST} at most; give less, or in several calls.")
     return struct.pack(f"<I{len(parts)}I", len(parts), *map(len, parts)) + b"".join(parts)
 
 
@@ -83,12 +87,12 @@ def unpack(given: bytes) -> Any:
     return _made(json.loads(parts[0]), parts[1:])
 
 
-def split(gathered: bytes) -> list[bytes]:
-    """What each worker gave, of what a server gathered."""
+def split(gathered: bytes) -> list[tuple[int, bytes]]:
+    """(the worker's number, what it gave), of what a server gathered."""
     (count,) = struct.unpack_from("<I", gathered)
     at, found = 4 + 12 * count, []
     for i in range(count):
-        _, size = struct.unpack_from("<IQ", gathered, 4 + 12 * i)
-        found.append(gathered[at : at + size])
+        number, size = struct.unpack_from("<IQ", gathered, 4 + 12 * i)
+        found.append((number, gathered[at : at + size]))
         at += size
     return found

@@ -33,8 +33,27 @@ def _reduced(given: list, mode: str) -> Any:
         raise ValueError(f"all_reduce_worker: workers ask for {', '.join(sorted(set(modes)))} of shapes "
                          f"{', '.join(map(str, sorted(shapes)))}; all must give the same.")
     if all(isinstance(value, np.ndarray) for value in values):
+        if mode == "sum":  # small integers, and counts of True, need more room than they have
+            values = [value.astype(np.promote_types(value.dtype, "int64" if value.dtype.kind != "u" else "uint64"))
+                      if value.dtype.kind in "biu" else value for value in values]
         return functools.reduce(_ARRAY_MODES[mode], values)
     return [functools.reduce(_MODES[mode], each) for each in zip(*values)]
+
+
+def _check_fits(found: Any, output: Any, mode: str) -> None:
+    """May an array take what was found? A list takes all."""
+    if not isinstance(output, np.ndarray) or output.dtype.hasobject or not len(found):
+        return
+    made = np.asarray(found)
+    if not np.can_cast(made.dtype, output.dtype, "same_kind"):
+        raise TypeError(f"all_reduce_worker: the {mode} is {made.dtype}, and output an array of {output.dtype}, which cannot hold "
+                        "it.")
+    if output.dtype.kind in "iu":
+        lowest, highest = int(made.min()), int(made.max())
+        room = np.iinfo(output.dtype)
+        if lowest < room.min or highest > room.max:
+            raise OverflowError(f"all_reduce_worker: the {mode} goes from {lowest} to {highest}, and output is an array of "
+                                f"{output.dtype}, which cannot hold that.")
 
 
 class Role:
@@ -48,6 +67,8 @@ class RoleMakerBase:
     """What a role maker answers; Fleet asks nothing else. A class of your own overrides generate_role(), which sets `_role`,
     `_current_id`, `_trainers_num` and the endpoints.
     """
+
+    _missed: dict[str, int] = {}  # by meeting: calls of this worker that failed before it gave anything
 
     def __init__(self):
         self._worker_endpoints: list[str] = []
@@ -138,7 +159,24 @@ class RoleMakerBase:
         """What each worker gave; those that have ended or were lost are not in it."""
         if self.worker_num() == 1:
             return [obj]
-        return [packed.unpack(each) for each in packed.split(self._meet(what, packed.pack(obj)))]
+        try:
+            mine = packed.pack([self._missed.get(what, 0), obj])
+        except (TypeError, ValueError) as error:
+            raise self._missing(what, error) from None
+        given = [(number, *packed.unpack(each)) for number, each in packed.split(self._meet(what, mine))]
+        first, its_misses, _ = given[0]
+        for number, misses, _ in given:
+            if misses != its_misses:
+                raise RuntimeError(f"{what}: worker {first} has failed in {its_misses} of its own calls before, and worker "
+                                   f"{number} in {misses}: what one gives now is not of the same call as what the other gives. All "
+                                   "workers make the same calls in the same order.")
+        return [obj for _, _, obj in given]
+
+    def _missing(self, what: str, error: Exception) -> Exception:
+        """This worker's call of a meeting fails before it gave anything: its later ones are others than those of the workers whose
+        call went well. They are told."""
+        self._missed = {**self._missed, what: self._missed.get(what, 0) + 1}
+        return error
 
     def barrier_worker(self) -> None:
         """Returns when all workers have called it, but for those that have ended; what any of them sent to servers before is there
@@ -165,14 +203,16 @@ class RoleMakerBase:
             output: what all have; of the same length.
             mode: "sum", "min" or "max".
         """
-        if mode not in _MODES:
-            raise ValueError(f"unknown mode: {mode}. There are sum, min and max.")
         if not self.is_worker():
             return
         mine = input if isinstance(input, np.ndarray) else list(input)
+        if mode not in _MODES:
+            raise self._missing("all_reduce_worker", ValueError(f"unknown mode: {mode}. There are sum, min and max."))
         if len(output) != len(mine):
-            raise ValueError(f"all_reduce_worker: input has {len(mine)} elements, output {len(output)}; give it as many.")
+            raise self._missing("all_reduce_worker", ValueError(
+                f"all_reduce_worker: input has {len(mine)} elements, output {len(output)}; give it as many."))
         found = _reduced(self._gathered("all_reduce_worker", [mode, mine]), mode)
+        _check_fits(found, output, mode)
         for i, value in enumerate(found):
             output[i] = value
 
