@@ -6,6 +6,8 @@ import os
 import random
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -51,9 +53,15 @@ class Job(FleetJob):
 
 
 def bits(folder):
-    """What a job saved, less the numbers that parts of a table have of each save, and what a killed one left."""
-    return {str(path.relative_to(folder)): path.read_bytes().split(b"CPDLPART")[0] for path in sorted(folder.rglob("*"))
-            if path.is_file() and ".tmp." not in path.name}
+    """What a job saved, less what a killed one left. The rows of a table are put in the order of their ids: servers write them as
+    they came."""
+    found = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*"))
+             if path.is_file() and ".tmp." not in path.name and path.parent.name != "__lookup_table__"}
+    if (folder / "__lookup_table__").is_dir():
+        paddle, out = Path(sys.executable).with_name("paddle"), f"{folder}.npz"
+        subprocess.run([paddle, "table", "export", folder, "--overwrite", "--output", out], check=True, stdout=subprocess.DEVNULL)
+        found["table"] = Path(out).read_bytes()
+    return found
 
 
 def run(folder, words, **options):
@@ -71,7 +79,7 @@ def drawn(outputs):
     return [int(re.search(r"^drawn (\d+)$", output, re.MULTILINE).group(1)) for output in outputs]
 
 
-@pytest.mark.parametrize("at", [2, 5, 7] if not IS_LONG else range(1, 12))
+@pytest.mark.parametrize("at", [2, 5, 7] if not IS_LONG else range(1, 11))
 def test_killed_at_a_checkpoint_and_resumed_on_other_servers(tmp_path, at):
     """Dropout, statistics of batch norm, Adam with a schedule, sparse rows, unequal numbers of batches; 2 servers, then 3, then 1.
     The last checkpoints of a pass are made when one worker has no more batches."""
