@@ -126,7 +126,8 @@ def draw(rng: random.Random, recipe: dict, n: int) -> None:
         servers, at = made.get("servers", servers), made["gate"] + rng.randint(0, 40)
     recipe["resumes"] = are_new(recipe) or rng.random() < 0.5
     if are_new(recipe):
-        env["FLAGS_ps_reconnect"] = "500"  # for so long a place is kept for a process that was killed
+        # For so long a place is kept for a process that was killed. Without the only trainer a job is over.
+        env["FLAGS_ps_reconnect"] = "500" if recipe["trainers"] > 1 else "5000"
     else:
         env["FLAGS_ps_reconnect"] = "20000"
         if rng.random() < 0.3:
