@@ -42,9 +42,13 @@ struct pd_server_config {
     int deadline_ms;  /* and fails after this */
     int silence_ms; /* a connection to another server that is silent for this long counts as stalled; 0: none
                      */
-    int wait_seconds;     /* for trainers that never came, while nobody is there; 0: for ever */
-    int accepts_rollback; /* it goes on with less than was acknowledged */
-    int accepts_anew;     /* an optimizer may begin without what it has kept */
+    int wait_seconds; /* for trainers that never came, while nobody is there; 0: for ever */
+    /* It goes on with less than was acknowledged. Asked where each such case is found: order_doubt.c,
+     * book_file.c; of the store durable_load.c, durable_log.c (for journal_read.c as well), durable_steps.c
+     * and durable_set.c. Trainers have their own (pd_client_settings), and ask it in client_step.c,
+     * client_group.c and client_job.c. */
+    int accepts_rollback;
+    int accepts_anew;                        /* an optimizer may begin without what it has kept */
     const struct pd_durable_config *durable; /* what is kept on disk */
     const char *save_root; /* where trainers may have files written; empty: see session_save.c */
     const char *kept_root; /* FLAGS_ps_dir; empty: none */

@@ -1,8 +1,8 @@
 /* See shard.h. Units and their updates are here; who takes part in a step is in shard_step.c.
  *
- * A part arrives at one of three places (pd_shard_place): on the stage, when it is applied at once
- * (shard_stage.c); in a block that becomes the sum (shard_sum.c); else in `given->data`, which has all that a
- * trainer gave to the gradient. */
+ * A part arrives at one of four places (pd_shard_place): one that was seen before in waste memory, which
+ * nobody reads (is_old, waste_of); on the stage, when it is applied at once (shard_stage.c); in a block that
+ * becomes the sum (shard_sum.c); else in `given->data`, which has all that a trainer gave to the gradient. */
 #include "pserver/shard/shard_private.h"
 
 #include <stdio.h>
