@@ -282,6 +282,7 @@ void pd_order_drain(void *arg)
 
 /* ---- life ---- */
 
+/* However many trainers there are; each server has one loop at least. */
 static int is_needed(const struct pd_server *s, int n_servers)
 {
     return s->config.is_sync && s->config.on_loss != PD_LOSS_FAIL && (n_servers > 1 || s->n_lanes > 1);

@@ -1,8 +1,9 @@
 /* One order of steps and of who takes part in them, for all servers of a job and all their loops.
  *
- * Needed where a trainer may be lost and the others go on (sync, FLAGS_ps_on_trainer_loss shrink or wait,
- * more than one loop in the job): one shard may have all that the trainer gave to a step, another may not. So
- * no shard applies a step alone. The first server of the job decides:
+ * Needed where a trainer may be lost and the job goes on (sync, FLAGS_ps_on_trainer_loss shrink or wait, more
+ * than one loop in the job): one shard may have all that the trainer gave to a step, another may not. That is
+ * so with a single trainer, too: another process may come in its place. So no shard applies a step alone. The
+ * first server of the job decides:
  *
  *   a server, when all its loops have the step whole:   READY (step, changes of membership that it knows)
  *   the first, when all are ready and know the same:    COMMIT (step)
