@@ -4,9 +4,9 @@
  * The file of an op: take the op's name without a _grad or _grad2 at its end. Of the files here whose name is
  * contained in that, as it is or without its 2d or 3d, the longest one has the op; of two of one length that
  * which comes first in it. fill_zeros_like is in fill.c, selu_grad in elu.c, depthwise_conv2d in conv.c. A
- * gradient may be in a file beside that one: elementwise_grad.c. Many ops are made by a macro of their file:
- * look there for the bare name, or for what follows the family's prefix (ELEMENTWISE(add). Often it
- * makes the gradient op as well.
+ * gradient may be in a file beside that one: elementwise_grad.c. Many ops are made by a macro of their file,
+ * which often makes the gradient op, too: look there for the bare name, or for what follows the family's
+ * prefix (ELEMENTWISE(add).
  *
  * These come before the rule, for their names have nothing in common with that of their file.
  * tests/python/test_op_files.py checks both:

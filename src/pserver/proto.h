@@ -12,9 +12,9 @@
  *   a server, from the first server, or      `on_done` of server/first_link.c, which hands on to
  *   from the one that adds norms             pd_order_first_said (order_link.c) or pd_sums_first_said
  *                                            (sums_link.c)
- *   a trainer                                `on_done` of client/client.c (OPENED, NOTICE, FAILED, HERE, KEPT,
- *                                            AWAITED), else client/client_ask.c; while it brings a Program:
- *                                            client/bring.c
+ *   a trainer                                `on_done` of client/client.c (OPENED, NOTICE, FAILED, HERE,
+ *                                            KEPT, AWAITED), else client/client_ask.c; while it brings a
+ *                                            Program: client/bring.c
  *   a tool                                   status_fetch.c (REPORT) */
 #ifndef PD_PSERVER_PROTO_H
 #define PD_PSERVER_PROTO_H
