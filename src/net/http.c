@@ -118,14 +118,22 @@ void pd_http_reply(struct pd_http *h, uint64_t ticket, struct pd_http_answer *an
 /* ---- requests; on the door's thread ---- */
 
 /* A page of another site whose name leads here (DNS rebinding) must not read what is for this machine: at a
- * loopback address a browser says an address, or localhost. */
+ * loopback address a browser says an address, or localhost. Who says nothing (HTTP/1.0) is not served. */
 static int is_meant(const struct visit *v)
 {
+    if (!v->http->is_local) return 1;
     const char *host = v->http->lib->lookup_connection_value(v->connection, MHD_HEADER_KIND, "Host");
-    if (!v->http->is_local || !host || !*host || *host == '[') return 1;
-    size_t n = strcspn(host, ":");
-    if (n == 9 && strncasecmp(host, "localhost", 9) == 0) return 1;
-    return strspn(host, "0123456789.") >= n;
+    if (!host) return 0;
+    struct in_addr four;
+    struct in6_addr six;
+    char name[INET6_ADDRSTRLEN];
+    int in_brackets = *host == '[';
+    size_t n = strcspn(host += in_brackets, in_brackets ? "]" : ":");
+    if (n >= sizeof name) return 0;
+    memcpy(name, host, n);
+    name[n] = 0;
+    if (in_brackets) return host[n] == ']' && inet_pton(AF_INET6, name, &six) == 1;
+    return strcasecmp(name, "localhost") == 0 || inet_pton(AF_INET, name, &four) == 1;
 }
 
 /* 0: the visit waits, suspended. */

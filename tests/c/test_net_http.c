@@ -155,6 +155,29 @@ static void test_answers_now_and_later(void **state)
     close_site(&s);
 }
 
+/* What is for this machine is asked for by an address, or as localhost. */
+static void test_who_is_meant(void **state)
+{
+    static const char *const good[] = {"localhost", "LocalHost:80", "127.0.0.1:8080", "[::1]", "[::1]:80"};
+    static const char *const bad[] = {
+        "any.name", "localhost.name", "[name]", "[::1", "1.2.3.4.name", "10", ":80", ""};
+    struct site s;
+    char said[SAID], request[100];
+    (void)state;
+    open_site(&s);
+    for (size_t i = 0; i < sizeof good / sizeof good[0] + sizeof bad / sizeof bad[0]; i++) {
+        int is_good = i < sizeof good / sizeof good[0];
+        const char *host = is_good ? good[i] : bad[i - sizeof good / sizeof good[0]];
+        snprintf(request, sizeof request, "GET /now HTTP/1.0\r\nHost: %s\r\n\r\n", host);
+        hear(visit(&s, request), said);
+        if (!strstr(said, is_good ? " 200 OK\r\n" : " 421 ")) fail_msg("'%s': %s", host, said);
+    }
+    hear(visit(&s, "GET /now HTTP/1.0\r\n\r\n"), said);
+    assert_non_null(strstr(said, " 421 "));
+    assert_null(strstr(said, "this is"));
+    close_site(&s);
+}
+
 static void test_many_at_once(void **state)
 {
     struct site s;
@@ -211,6 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers_now_and_later),
+        cmocka_unit_test(test_who_is_meant),
         cmocka_unit_test(test_many_at_once),
         cmocka_unit_test(test_a_close_with_people_inside),
         cmocka_unit_test(test_addresses),

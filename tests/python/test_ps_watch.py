@@ -226,6 +226,7 @@ def test_what_is_refused():
         assert send(at, posted).startswith(b"HTTP/1.1 405")
         # A page of another site whose name leads here.
         assert ask(at, "/status.json", Host="evil.example")[0] == ask(at, "/", Host="localhost.evil.example:80")[0] == 421
+        assert b" 421 " in send(at, b"GET /status.json HTTP/1.0\r\n\r\n").partition(b"\r\n")[0]
         for meant in ("localhost", f"LOCALHOST:{at[1]}", "127.0.0.1", "[::1]:80"):
             assert ask(at, "/healthz", Host=meant)[0] == 200
 

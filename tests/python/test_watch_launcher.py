@@ -106,6 +106,8 @@ def test_nobody_who_comes_harms_the_job(tmp_path):
         assert ask(at, "/status.json", "POST")[0] == 501 and ask(at, "/nothing")[0] == 404
         assert ask(at, "/status.json", Host="evil.example")[0] == 421
         assert ask(at, "/healthz", Host="localhost:80")[0] == ask(at, "/healthz", Host="[::1]:80")[0] == 200
+        assert ask(at, "/healthz", Host="name.example:80")[0] == ask(at, "/healthz", Host="[name]")[0] == 421
+        assert b" 421 " in send(at, b"GET /status.json HTTP/1.0\r\n\r\n").partition(b"\r\n")[0]
         for raw in (b"\0" * 5000, b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\n\r\n",
                     b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20000 + b"\r\n"):
             assert not send(at, raw).startswith(b"HTTP/1.0 200"), raw[:30]

@@ -121,12 +121,14 @@ class _Visit(BaseHTTPRequestHandler):
         return 404, "text/plain", "there is /healthz, /readyz, /metrics, /status.json and a page at /\n"
 
     def _is_meant(self) -> bool:
-        """At a loopback address a browser says an address, or localhost: no page of another site whose name leads here."""
-        host = self.headers.get("Host", "").rpartition("]")[0].strip("[") or self.headers.get("Host", "").partition(":")[0]
-        if not self.server.door.is_local or not host or host.lower() == "localhost":
+        """At a loopback address a browser says an address, or localhost: no page of another site whose name leads here. Who says
+        nothing (HTTP/1.0) is not served, as at a server."""
+        said = self.headers.get("Host", "")
+        host = said[1:].partition("]")[0] if said.startswith("[") else said.partition(":")[0]
+        if not self.server.door.is_local or host.lower() == "localhost":
             return True
         try:
-            return bool(ipaddress.ip_address(host))
+            return ipaddress.ip_address(host).version == (6 if said.startswith("[") else 4)
         except ValueError:
             return False
 
