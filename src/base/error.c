@@ -50,6 +50,12 @@ pd_status pd_fail(pd_status status, const char *format, ...)
     return status;
 }
 
+const char *pd_full_stop(const char *text)
+{
+    size_t n = strlen(text);
+    return n && strchr(".?!", text[n - 1]) ? "" : ".";
+}
+
 void pd_error_add(const char *format, ...)
 {
     size_t used = strlen(message);

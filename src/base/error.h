@@ -11,6 +11,8 @@ pd_status pd_fail(pd_status status, const char *format, ...) __attribute__((form
 void pd_error_add(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Puts a text in front of the stored message: the likely reason, where it is not what failed. */
 void pd_error_lead(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* What ends a sentence that is this text, when another one follows: ".", or "" where it has its own end. */
+const char *pd_full_stop(const char *text);
 pd_status pd_no_memory(void);
 /* An op that stands for several says which of them failed, so that messages name that one. pd_fail sets it
  * back to 0. */

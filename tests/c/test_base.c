@@ -437,6 +437,15 @@ static void a_line_keeps_what_has_room(void **state)
     assert_int_equal(at[11], 'x');
 }
 
+static void sentences_end_once(void **state)
+{
+    (void)state;
+    assert_string_equal(pd_full_stop("it is so"), ".");
+    assert_string_equal(pd_full_stop("is it so?"), "");
+    assert_string_equal(pd_full_stop("so it is."), "");
+    assert_string_equal(pd_full_stop(""), ".");
+}
+
 int main(void)
 {
     setenv("FLAGS_rpc_deadlin", "5000", 1);
@@ -452,6 +461,7 @@ int main(void)
         cmocka_unit_test(minstd_skips),
         cmocka_unit_test(parallel_covers_each_item_once),
         cmocka_unit_test(flags_check_names_and_values),
+        cmocka_unit_test(sentences_end_once),
         cmocka_unit_test(a_value_that_does_not_fit_is_refused),
         cmocka_unit_test(misspelt_flags_find_the_nearest),
         cmocka_unit_test(a_message_may_quote_the_last_one),

@@ -5,7 +5,7 @@ import pytest
 
 import paddle
 import paddle.fluid as fluid
-from paddle.fluid import layers
+from paddle.fluid import layers, shown
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -21,6 +21,20 @@ def told(call, *texts):
 
 def image(*dims):
     return layers.data("image", list(dims))
+
+
+def test_sentences_end_once():
+    """Where the text of an error is joined with what to do."""
+    assert [shown.sentence(text) for text in ("so", "so.", "so?", "so!")] == ["so.", "so.", "so?", "so!"]
+    x = layers.data("x", [1])
+    loader = fluid.io.DataLoader.from_generator([x], capacity=2)
+
+    def asks():
+        raise ValueError("is it a file?")
+        yield
+
+    loader.set_batch_generator(asks, places=fluid.CPUPlace())
+    assert str(told(lambda: list(loader()), "raised ValueError: is it a file?")).endswith("is it a file?")
 
 
 @pytest.mark.parametrize("call, text", [

@@ -1,5 +1,6 @@
 """What scripts and launchers find beside the transpiler: fluid.transpiler.details, and a server's file with its port."""
 
+import contextlib
 import io
 import os
 import signal
@@ -216,6 +217,28 @@ def test_waits_for_servers_and_names_them(capsys, flags):
     details.checkport.wait_server_ready([])
 
 
+def test_what_it_says_ends_once(flags):
+    flags(rpc_deadline=100)
+    (port,) = free_ports(1)
+    with pytest.raises(TimeoutError, match=r"refused: is the server running\? FLAGS_rpc_deadline"):
+        details.wait_server_ready([f"127.0.0.1:{port}"])
+
+
+def test_a_look_leaves_its_port_to_servers():
+    """The system gave it that port, and keeps it a while after the look. (It may have given it to another process as well.)"""
+    free = 0
+    for _ in range(10):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            details.wait_server_ready([f"127.0.0.1:{server.getsockname()[1]}"])
+            seen = server.accept()[0]
+            with seen:
+                port = seen.getpeername()[1]
+                assert seen.recv(1) == b""
+            with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):  # with SO_REUSEADDR
+                free += 1
+    assert free
+
+
 class Clock:
     """Stands still but for those who sleep."""
 
@@ -255,11 +278,11 @@ def test_does_not_wait_for_a_name_that_nobody_knows(monkeypatch):
     """Before the deadline, after some tries."""
     tries = []
 
-    def unknown(address, timeout):
-        tries.append(address)
+    def unknown(host, port, **unused):
+        tries.append((host, port))
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    monkeypatch.setattr(socket, "create_connection", unknown)
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
     monkeypatch.setattr(details.checkport, "time", Clock())
     with pytest.raises(ConnectionError, match="nobody.invalid:6174.*'nobody.invalid' is not known"):
         details.wait_server_ready(["nobody.invalid:6174"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from paddle.fluid import shown
 from paddle.fluid.proto import table_message
 from paddle.fluid.proto.table_message import Field
 
@@ -74,7 +75,7 @@ class DataFeedDesc:
             try:
                 self.proto_desc.merge_text(file.read())
             except table_message.TextError as error:
-                raise ValueError(f"DataFeedDesc: {proto_file}, {error}.") from None
+                raise ValueError(f"DataFeedDesc: {proto_file}, {shown.sentence(str(error))}") from None
         self._slots = {}
         if self.proto_desc.name == _FEED:
             self._slots = {slot.name: slot for slot in self.proto_desc.multi_slot_desc.slots}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Callable, Iterable, Iterator
 
 import numpy as np
 
-from paddle.fluid import core, suggest
+from paddle.fluid import core, shown, suggest
 
 if TYPE_CHECKING:
     from paddle.fluid.hints import ArrayLike, DTypeLike, LoDTensor, PlaceLike, Program, ShapeLike, Variable
@@ -126,7 +126,7 @@ class DataToLoDTensorConverter:
         except (ValueError, TypeError) as error:
             hint = " Samples of different lengths need a variable with lod_level=1 or more."
             raise ValueError(
-                f"the samples do not form one array of {self.dtype}: {str(error).rstrip('.')}."
+                f"the samples do not form one array of {self.dtype}: {shown.sentence(str(error))}"
                 f"{hint if 'inhomogeneous' in str(error) else ''}"
             ) from None
         if self.shape and array.ndim != len(self.shape):

@@ -150,7 +150,7 @@ def _convert_feed(program, name: str, value, widen: bool = False):
         hint = "Sequences of different lengths go into a LoDTensor: see fluid.create_lod_tensor."
         raise core.InvalidArgumentError(
             f"The feed {name!r} of type {type(value).__name__} cannot become an array of {dtype or 'numbers'}: "
-            f"{str(error).rstrip('.')}. {hint if 'inhomogeneous' in str(error) else 'Feed numbers.'}"
+            f"{shown.sentence(str(error))} {hint if 'inhomogeneous' in str(error) else 'Feed numbers.'}"
         ) from None
     if array.dtype == object:
         raise core.DataTypeError(f"The feed {name!r} of type {type(value).__name__} is no array of numbers.")

@@ -13,7 +13,7 @@ import warnings
 
 import numpy as np
 
-from paddle.fluid import core, data_passes, io_distributed, io_state_servers
+from paddle.fluid import core, data_passes, io_distributed, io_state_servers, shown
 from paddle.fluid import io as fluid_io
 from paddle.fluid.executor import Executor, global_scope, scope_guard
 from paddle.fluid.framework import Program, Variable
@@ -60,7 +60,7 @@ def _read(path: str) -> dict:
     except OSError as error:
         raise core.FileError(f"{path!r} cannot be read: {error.strerror or error}.") from None
     except Exception as error:
-        raise core.FormatError(f"{path!r} is no file of fluid.save: {error}.") from None
+        raise core.FormatError(f"{path!r} is no file of fluid.save: {shown.sentence(str(error))}") from None
     if not isinstance(values, dict):
         raise core.FormatError(
             f"{path!r} is no file of fluid.save: it holds a {type(values).__name__}, not a dict."

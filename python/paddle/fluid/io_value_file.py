@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 
-from paddle.fluid import core
+from paddle.fluid import core, shown
 
 _DTYPES = {5: np.dtype("<f4"), 6: np.dtype("<f8")}  # of a tensor's description
 
@@ -45,7 +45,7 @@ class ValueFile:
         self.height = self.height if is_rows else self.rows
 
     def _bad(self, why: str) -> core.FileError:
-        return core.FileError(f"{self.path!r} cannot be read as a table: {why}.")
+        return core.FileError(f"{self.path!r} cannot be read as a table: {shown.sentence(why)}")
 
     def _take(self, file, layout: str, expected: int | None = None) -> tuple:
         data = file.read(struct.calcsize(layout))

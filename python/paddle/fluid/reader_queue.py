@@ -13,7 +13,7 @@ import weakref
 from collections import deque
 from typing import Any, Callable, Iterable
 
-from paddle.fluid import core
+from paddle.fluid import core, shown
 from paddle.fluid.log_helper import notice
 
 # How long the end of a process waits for generators that are busy, and when it says so.
@@ -25,7 +25,7 @@ def raised_in(error: BaseException, what: str) -> BaseException:
     also an `except` of the error's own class."""
     if not isinstance(error, Exception):
         return error
-    text = f"{what} raised {type(error).__name__}" + (f": {str(error).rstrip('.')}" if str(error) else "") + "."
+    text = f"{what} raised {type(error).__name__}" + (f": {shown.sentence(str(error))}" if str(error) else ".")
     if not isinstance(error, core.EnforceNotMet):
         try:
             bases = core.EnforceNotMet, type(error)

@@ -7,6 +7,11 @@ from typing import Any
 _NOTHING = object()
 
 
+def sentence(text: str) -> str:
+    """The text with a full stop, where it does not end in one, or in a question mark."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
 def _short(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= 80 else text[:77] + "..."

@@ -247,7 +247,7 @@ static void on_closed(struct pd_conn *conn, pd_status why, const char *text)
     if (is_refusal && (w->state >= WIRE_WELCOME || ++w->refusals == REFUSALS))
         pd_client_job_failed(w->link->client, why, w->link->endpoint, text);
     else if (is_refusal)
-        pd_log(PD_LOG_INFO, "%s. Trying again", text);
+        pd_log(PD_LOG_INFO, "%s%s Trying again", text, pd_full_stop(text));
     broke(w, text);
 }
 

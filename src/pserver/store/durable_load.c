@@ -227,9 +227,9 @@ static pd_status open_own(struct pd_durable *d, struct pd_snapshot **out)
     }
     if (n && i < 0)
         return pd_fail(PD_FORMAT,
-                       "none of the %d snapshots in '%s' can be used; of the newest: %s. Bring one of them "
+                       "none of the %d snapshots in '%s' can be used; of the newest: %s%s Bring one of them "
                        "back from a copy, or set FLAGS_ps_fresh=1 to start anew",
-                       n, d->folder, d->taken.why);
+                       n, d->folder, d->taken.why, pd_full_stop(d->taken.why));
     return PD_OK;
 }
 

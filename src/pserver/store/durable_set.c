@@ -200,9 +200,9 @@ static pd_status check_damage(struct pd_durable *d, const struct pd_snapshot_set
     if (!d->server->config.accepts_rollback)
         return pd_fail(PD_FORMAT,
                        "the newest snapshots of other servers that are whole are of step %llu, but there are "
-                       "newer ones: %s. Bring those back from a copy. Or: %s. Or set "
+                       "newer ones: %s%s Bring those back from a copy. Or: %s. Or set "
                        "FLAGS_ps_accept_rollback=1 to go on from step %llu",
-                       step, damage, advice, step);
+                       step, damage, pd_full_stop(damage), advice, step);
     pd_log(PD_LOG_WARNING,
            "the job goes on from the snapshots of step %llu by other servers, without newer ones "
            "(FLAGS_ps_accept_rollback): %s",

@@ -178,17 +178,17 @@ static pd_status damaged(const struct pd_log_scan *scan, const struct file *f)
     return pd_fail(
         PD_FORMAT,
         "log '%s', offset %" PRIu64 " of %" PRIu64
-        ": %s. This place had been written whole, so the file was damaged later. Bring it back from a copy; "
+        ": %s%s This place had been written whole, so the file was damaged later. Bring it back from a copy; "
         "or set FLAGS_ps_accept_rollback=1 to go on from the records before it and lose those behind it",
-        f->path, scan->end, f->size, scan->why);
+        f->path, scan->end, f->size, scan->why, pd_full_stop(scan->why));
 }
 
 static pd_status bad_head(const struct file *f, const char *what)
 {
     return pd_fail(PD_FORMAT,
-                   "log '%s': %s. Bring the file back from a copy; or set FLAGS_ps_accept_rollback=1 to go "
+                   "log '%s': %s%s Bring the file back from a copy; or set FLAGS_ps_accept_rollback=1 to go "
                    "on without it and lose what it holds",
-                   f->path, what);
+                   f->path, what, pd_full_stop(what));
 }
 
 /* The last mark that is whole. */

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 from paddle import _core
+from paddle.fluid import shown
 from paddle.fluid.transpiler.arguments import parse_endpoints
 
 _TRY_SECONDS = 2.0
@@ -51,11 +52,11 @@ def wait(endpoints: list[str], say: Callable[[dict[str, str], float], None], pau
             waiting[endpoint] = reason
             patient = rounds < _NAME_TRIES or time.monotonic() - start < min(_NAME_SECONDS, deadline)
             if not name_known and not patient:
-                raise ConnectionError(f"waiting for the server {endpoint} has no use: {reason}.")
+                raise ConnectionError(f"waiting for the server {endpoint} has no use: {shown.sentence(reason)}")
         now = time.monotonic()
         if waiting and now - start >= deadline:
             raise TimeoutError(
-                f"{len(waiting)} of the servers did not listen within {deadline:g} s: {_table(waiting)}. "
+                f"{len(waiting)} of the servers did not listen within {deadline:g} s: {shown.sentence(_table(waiting))} "
                 "FLAGS_rpc_deadline (milliseconds) sets how long to wait."
             )
         if waiting and now - told >= notice:
@@ -82,13 +83,29 @@ def way_to(endpoint: str) -> str:
     return endpoint
 
 
+def _connect(host: str, port: int, seconds: float) -> socket.socket:
+    """The system keeps the port of its own end for a while: with SO_REUSEADDR a server can listen there all the same."""
+    error: OSError = ConnectionRefusedError()
+    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        made = socket.socket(family, kind, protocol)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.settimeout(seconds)
+            made.connect(address)
+            return made
+        except OSError as why:
+            error = why
+            made.close()
+    raise error
+
+
 def _try(endpoint: str, seconds: float) -> tuple[str, bool]:
     """("", True) when somebody listens; else why not, and whether the name of the host is known."""
     way = way_to(endpoint)
     host, _, port = way.rpartition(":")
     by = "" if way == endpoint else f"at {way} (PADDLE_PS_MAP) "
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=seconds) as found:
+        with _connect(host.strip("[]"), int(port), seconds) as found:
             # The port of nobody may be the one that the system gave this very socket.
             own = found.getsockname() == found.getpeername()
     except socket.gaierror as error:
