@@ -127,11 +127,14 @@ static void set_timer(struct pd_conn *conn, uint64_t ms, void (*fn)(void *arg))
         pd_conn_end(conn, PD_NO_MEMORY, pd_error());
 }
 
-/* Connects to one address; 0: on its way. */
+/* Connects to one address; 0: on its way. The socket gets a port of its own, which may be one that a server
+ * wants: with SO_REUSEADDR on both sides it can listen there all the same, now and in TIME_WAIT. */
 static int start_connect(struct pd_conn *conn, const struct sockaddr_storage *address, socklen_t n)
 {
-    int s = pd_socket_made(socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    int one = 1,
+        s = pd_socket_made(socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (s < 0) return errno;
+    setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (connect(s, (const struct sockaddr *)address, n) < 0 && errno != EINPROGRESS) {
         int error = errno;
         pd_socket_close(s);

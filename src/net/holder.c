@@ -1,5 +1,7 @@
-/* See holder.h. /proc/net/tcp names the inode of the listening socket; one of the links in /proc/PID/fd
- * points to it, unless the process belongs to somebody else. */
+/* See holder.h. /proc/net/tcp names the inode of a socket at the port; one of the links in /proc/PID/fd
+ * points to it, unless the process belongs to somebody else. The port of a connection is as taken as that of
+ * a listener, unless both sockets have SO_REUSEADDR: while the connection lives, and in TIME_WAIT, when no
+ * process has it any more. */
 #include "net/holder.h"
 
 #include <ctype.h>
@@ -10,23 +12,29 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The inode of the socket that listens on the port; 0: not found. */
-static unsigned long listening_inode(const char *table, int port)
+enum { NOTHING, ENDED, OPEN, LISTENS }; /* the last one counts most */
+
+struct trace {
+    int kind;
+    unsigned long inode; /* 0: of no process */
+};
+
+static void look(const char *table, int port, struct trace *best)
 {
     char line[512];
-    unsigned long inode = 0;
     FILE *file = fopen(table, "re");
-    if (!file) return 0;
-    while (!inode && fgets(line, sizeof line, file)) {
+    if (!file) return;
+    while (fgets(line, sizeof line, file)) {
         unsigned local = 0, state = 0;
-        unsigned long found = 0;
+        unsigned long inode = 0;
         if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*d %lu",
-                   &local, &state, &found) == 3 &&
-            state == 0x0A && (int)local == port)
-            inode = found;
+                   &local, &state, &inode) != 3 ||
+            (int)local != port)
+            continue;
+        int kind = state == 0x0A ? LISTENS : inode ? OPEN : ENDED;
+        if (kind > best->kind) *best = (struct trace){kind, inode};
     }
     fclose(file);
-    return inode;
 }
 
 static int holds(int pid, const char *link)
@@ -62,22 +70,54 @@ static void command_of(int pid, char *out, size_t cap)
     out[n] = 0;
 }
 
-const char *pd_port_holder(int port, char *out, size_t cap)
+/* Writes "process 123, python train.py"; 0: it is not to be seen. */
+static int process_of(unsigned long inode, char *out, size_t cap)
 {
     char link[64], command[128];
-    out[0] = 0;
-    unsigned long inode = listening_inode("/proc/net/tcp", port);
-    if (!inode) inode = listening_inode("/proc/net/tcp6", port);
-    DIR *processes = inode ? opendir("/proc") : NULL;
-    if (!processes) return out;
+    DIR *processes = opendir("/proc");
+    int found = 0;
+    if (!processes) return 0;
     snprintf(link, sizeof link, "socket:[%lu]", inode);
-    for (struct dirent *entry; (entry = readdir(processes));) {
+    for (struct dirent *entry; !found && (entry = readdir(processes));) {
         int pid = atoi(entry->d_name);
         if (pid <= 0 || !holds(pid, link)) continue;
         command_of(pid, command, sizeof command);
-        snprintf(out, cap, " (held by process %d%s%s)", pid, command[0] ? ", " : "", command);
-        break;
+        snprintf(out, cap, "process %d%s%s", pid, command[0] ? ", " : "", command);
+        found = 1;
     }
     closedir(processes);
-    return out;
+    return found;
+}
+
+/* The ports that the system gives to outgoing connections. */
+static int is_for_connections(int port, int *first, int *last)
+{
+    FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    int n = file ? fscanf(file, "%d %d", first, last) : 0;
+    if (file) fclose(file);
+    return n == 2 && *first <= port && port <= *last;
+}
+
+void pd_port_holder(int port, struct pd_holder *out)
+{
+    struct trace trace = {0};
+    char process[200] = "", range[100] = "", below[40] = "another port";
+    int first, last;
+    look("/proc/net/tcp", port, &trace);
+    look("/proc/net/tcp6", port, &trace);
+    int is_seen = trace.inode && process_of(trace.inode, process, sizeof process);
+    if (trace.kind != LISTENS && trace.kind != NOTHING && is_for_connections(port, &first, &last)) {
+        snprintf(range, sizeof range, ": ports from %d to %d are for outgoing connections", first, last);
+        snprintf(below, sizeof below, "a port below %d", first);
+    }
+    out->who[0] = 0;
+    if (trace.kind == ENDED)
+        snprintf(out->who, sizeof out->who, " by a connection that has ended (TIME_WAIT)%s", range);
+    else if (trace.kind == OPEN)
+        snprintf(out->who, sizeof out->who, " by an open connection%s%s%s", is_seen ? " of " : "", process,
+                 range);
+    else if (is_seen)
+        snprintf(out->who, sizeof out->who, " (held by %s)", process);
+    snprintf(out->advice, sizeof out->advice, "%s, or use %s",
+             trace.kind == ENDED ? "Wait a minute" : "Stop that process", below);
 }

@@ -1,10 +1,13 @@
-/* Who holds a TCP port of this machine, for the message about a taken one. */
+/* What has a TCP port of this machine, for the message about a taken one. */
 #ifndef PD_NET_HOLDER_H
 #define PD_NET_HOLDER_H
 
-#include <stddef.h>
+struct pd_holder {
+    char who[320];   /* " (held by process 123, python train.py)", " by a connection that ..."; empty: /proc
+                        does not tell */
+    char advice[80]; /* what to do about it, as a sentence without its full stop */
+};
 
-/* Writes " (held by process 123, python train.py)" when /proc tells, else an empty text. Returns `out`. */
-const char *pd_port_holder(int port, char *out, size_t cap);
+void pd_port_holder(int port, struct pd_holder *out);
 
 #endif

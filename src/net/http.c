@@ -207,10 +207,12 @@ static void on_over(void *arg, struct MHD_Connection *connection, void **state,
 
 static pd_status cannot(const char *flag, const char *where, int port, int error)
 {
-    char holder[256];
-    if (error == EADDRINUSE)
+    struct pd_holder holder;
+    if (error == EADDRINUSE) {
+        pd_port_holder(port, &holder);
         return pd_fail(PD_EXISTS, "%s=%s: port %d is taken%s. Take another, or 0 for any that is free", flag,
-                       where, port, pd_port_holder(port, holder, sizeof holder));
+                       where, port, holder.who);
+    }
     return pd_fail(PD_IO, "%s=%s: cannot listen there: %s", flag, where, strerror(error));
 }
 

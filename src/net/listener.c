@@ -154,11 +154,12 @@ static void on_client(uv_poll_t *watch, int status, int events)
 
 static pd_status cannot_listen(const char *endpoint, int port, int error)
 {
-    char holder[256];
-    if (error == EADDRINUSE)
-        return pd_fail(PD_EXISTS,
-                       "cannot listen on %s: port %d is taken%s. Stop that process, or use another port",
-                       endpoint, port, pd_port_holder(port, holder, sizeof holder));
+    struct pd_holder holder;
+    if (error == EADDRINUSE) {
+        pd_port_holder(port, &holder);
+        return pd_fail(PD_EXISTS, "cannot listen on %s: port %d is taken%s. %s", endpoint, port, holder.who,
+                       holder.advice);
+    }
     if (error == EADDRNOTAVAIL)
         return pd_fail(PD_IO,
                        "cannot listen on %s: this machine does not have that address. PADDLE_PS_BIND names "

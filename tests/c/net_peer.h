@@ -3,6 +3,7 @@
 #ifndef NET_PEER_H
 #define NET_PEER_H
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -47,6 +49,11 @@ enum { TYPE_DATA = 16, TYPE_ECHO = 17, TYPE_BYE = 18, PATIENCE_S = 240 };
     do {                                                                                                     \
         pd_status ok_status = (call);                                                                        \
         if (ok_status != PD_OK) fail_msg("%s: %s: %s", #call, pd_status_name(ok_status), pd_error());        \
+    } while (0)
+
+#define assert_holds(text, part)                                                                             \
+    do {                                                                                                     \
+        if (!strstr(text, part)) fail_msg("'%s' does not say '%s'", text, part);                             \
     } while (0)
 
 enum { TURN = 1 << 17 }; /* the bytes come again after so many */
@@ -258,6 +265,19 @@ static inline void count_sent(void *arg, pd_status status)
 {
     struct peer *peer = arg;
     atomic_fetch_add(status == PD_OK ? &peer->sent : &peer->sent_failed, 1);
+}
+
+/* A socket of none of our code that listens. */
+static inline int listening(int *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof address;
+    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(s, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(s, 16), 0);
+    assert_int_equal(getsockname(s, (struct sockaddr *)&address, &n), 0);
+    *port = ntohs(address.sin_port);
+    return s;
 }
 
 /* Memory of this process. */

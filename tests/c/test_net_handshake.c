@@ -20,11 +20,6 @@
 #include "net/seal.h"
 #include "net/transport.h"
 
-#define assert_holds(text, part)                                                                             \
-    do {                                                                                                     \
-        if (!strstr(text, part)) fail_msg("'%s' does not say '%s'", text, part);                             \
-    } while (0)
-
 static int forget_settings(void **state)
 {
     (void)state;
@@ -318,8 +313,6 @@ static void assert_refused(int s, const char *a, const char *b)
     assert_closed(s);
 }
 
-static int listening(int *port);
-
 /* A client that cannot fetch the shared memory goes on over TCP, unless the server was told not to. */
 static void a_server_of_shared_memory_takes_no_tcp(void **state)
 {
@@ -439,18 +432,6 @@ static void another_version_is_told(void **state)
     raw_send(s, bytes, sizeof bytes);
     assert_refused(s, "version 4", "version 3");
     server_close(&server);
-}
-
-static int listening(int *port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof address;
-    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(s, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(listen(s, 16), 0);
-    assert_int_equal(getsockname(s, (struct sockaddr *)&address, &n), 0);
-    *port = ntohs(address.sin_port);
-    return s;
 }
 
 static void a_server_of_another_kind_is_told(void **state)
@@ -662,30 +643,6 @@ static void names_and_both_kinds_of_addresses_work(void **state)
     listens_on(":0", both);
 }
 
-static void a_taken_port_names_its_holder(void **state)
-{
-    (void)state;
-    struct server server = {0};
-    struct pd_loop *loop;
-    struct pd_listener *listener;
-    int port;
-    char pid[32];
-    server_open(&server, "", 1);
-    assert_ok(pd_loop_new(&loop));
-    assert_int_equal(pd_listener_open(loop, server.endpoint, "", &server_events, &server, &port, &listener),
-                     PD_EXISTS);
-    snprintf(pid, sizeof pid, "process %d", (int)getpid());
-    assert_holds(pd_error(), "is taken");
-    assert_holds(pd_error(), pid);
-    assert_holds(pd_error(), "test_net_handshake");
-    assert_int_equal(pd_listener_open(loop, "192.0.2.1:0", "", &server_events, &server, &port, &listener),
-                     PD_IO);
-    assert_holds(pd_error(), "does not have that address");
-    /* A closed listener leaves its connections alone, and its port free. */
-    pd_loop_free(loop);
-    server_close(&server);
-}
-
 static void listeners_close_and_connections_stay(void **state)
 {
     (void)state;
@@ -771,7 +728,6 @@ int main(void)
         cmocka_unit_test_setup(a_crowd_at_the_door_lets_others_in, forget_settings),
         cmocka_unit_test_setup(unreachable_servers_are_explained, forget_settings),
         cmocka_unit_test_setup(names_and_both_kinds_of_addresses_work, forget_settings),
-        cmocka_unit_test_setup(a_taken_port_names_its_holder, forget_settings),
         cmocka_unit_test_setup(listeners_close_and_connections_stay, forget_settings),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

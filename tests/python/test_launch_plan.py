@@ -214,6 +214,28 @@ def test_a_port_that_is_taken(tmp_path):
             assert f"port {port} of 127.0.0.1 is taken by {comm} (process {os.getpid()})." in done.stderr
 
 
+def test_a_port_that_a_connection_has(tmp_path):
+    """The system gives a socket that connects a port, which is taken as long as the connection lives, and a minute more."""
+    any_port = ("127.0.0.1", 0)
+    with (socket.create_server(any_port) as server,
+          socket.create_connection(server.getsockname(), source_address=any_port) as client):
+        port, comm = client.getsockname()[1], Path("/proc/self/comm").read_text().strip()
+        accepted, _ = server.accept()
+        with accepted:
+            said = ask("launch", f"--start_port={port}", *TWO, str(STUB)).stderr
+            assert (f"port {port} of 127.0.0.1 is taken by an open connection of {comm} (process {os.getpid()}). --start_port "
+                    "takes another, or end that process; ports from ") in said
+            client.close()  # first: the port stays with this end
+            assert accepted.recv(1) == b""
+        said = ask("launch", f"--start_port={port}", *TWO, str(STUB)).stderr
+        low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+        assert said == (f"python -m paddle.distributed.launch: port {port} of 127.0.0.1 is taken by a connection that has ended "
+                        f"(TIME_WAIT). --start_port takes another, or wait a minute; ports from {low} to {high} are for outgoing "
+                        "connections: take one below.\n")
+        said = ask("launch", f"--http={port}", *TWO, str(STUB)).stderr
+        assert "is taken by a connection that has ended (TIME_WAIT). --http=0 takes any that is free" in said
+
+
 def test_other_ports_are_found(tmp_path, monkeypatch):
     held, more = ports.Held(), ports.Held()
     first, = free_ports(1)

@@ -1,4 +1,4 @@
-"""Ports of this machine's servers: free ones are found by binding them, and a taken one is told with who has it.
+"""Ports of this machine's servers: free ones are found by binding them, and a taken one is told with what has it.
 
 What is bound here stays bound while the job runs, but does not listen. A server, whose socket has SO_REUSEADDR, can have the
 port all the same; the kernel, when it hands ports out, goes on to others. Launchers keep off each other's ports by a name in the
@@ -7,11 +7,13 @@ machine's list of Unix sockets. So nobody takes a port between the look and the 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from paddle.distributed.hosts import Endpoint, Usage, resolve
 
@@ -43,14 +45,15 @@ class Held:
             self._sockets += [lock, port]
 
 
-def take_given(held: Held, endpoints: Sequence[Endpoint], advice: str) -> None:
-    """Holds ports that the user named; a Usage error says who has one."""
+def take_given(held: Held, endpoints: Sequence[Endpoint], other: str, more: str = "") -> None:
+    """Holds ports that the user named; a Usage error says what has one. `other`: how to take another, and `more` on that."""
     for each in endpoints:
         try:
             held.take(each)
         except OSError as why:
-            reason = f"is taken by {owner(each.port)}" if why.errno == errno.EADDRINUSE else f"cannot be used: {why.strerror}"
-            raise Usage(f"port {each.port} of {each.host} {reason}. {advice}") from None
+            who = owner(each.port)
+            reason = f"is taken by {who.words}" if why.errno == errno.EADDRINUSE else f"cannot be used: {why.strerror}"
+            raise Usage(f"port {each.port} of {each.host} {reason}. {other}, or {who.advice}.{more}") from None
 
 
 def find_free(held: Held, host: str, first: int, count: int) -> tuple[list[Endpoint], list[str]]:
@@ -64,31 +67,78 @@ def find_free(held: Held, host: str, first: int, count: int) -> tuple[list[Endpo
             held.take(Endpoint(host, port))
             found.append(Endpoint(host, port))
         except OSError:
-            passed.append(f"{port} is taken by {owner(port)}")
+            passed.append(f"{port} is taken by {owner(port).words}")
     if len(found) < count:
         raise Usage(f"there are not {count} free ports from {first} on. --start_port says where to look.")
     return found, passed
 
 
-def owner(port: int) -> str:
-    """Who has a port, in words."""
-    inodes = set()
-    for table in ("tcp", "tcp6"):
-        for row in _rows(table):
-            if int(row[1].rpartition(":")[2], 16) == port:
-                inodes.add(row[9])
-    inodes |= {row[6] for row in _rows("unix") if row[-2:] == ["port", str(port)] and "@paddle.distributed" in row}
-    inodes.discard("0")
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            links = {os.readlink(entry.path) for entry in os.scandir(folder / "fd")}
-            if links & {f"socket:[{inode}]" for inode in inodes}:
-                return f"{(folder / 'comm').read_text().strip()} (process {folder.name})"
-        except OSError:
-            continue  # it has ended, or is another user's
-    return "another user's process" if inodes else "a process that cannot be seen from here"
+class Owner(NamedTuple):
+    words: str  # "python3 (process 4711)"
+    advice: str = "end that process"
+
+
+_LISTENS = "0A"  # a state in /proc/net/tcp
+
+
+def owner(port: int) -> Owner:
+    """What has a port."""
+    rows = _sockets(port)
+    listening = {inode for state, inode in rows if state == _LISTENS}
+    listening |= {row[6] for row in _rows("unix") if row[-2:] == ["port", str(port)] and "@paddle.distributed" in row}
+    connected = {inode for _, inode in rows} - {"0"}
+    if rows and not listening:
+        first, last = _for_connections()
+        range_told = f"; ports from {first} to {last} are for outgoing connections: take one below" if first <= port <= last else ""
+        if not connected:
+            return Owner("a connection that has ended (TIME_WAIT)", f"wait a minute{range_told}")
+        pid = holder(connected)
+        return Owner(f"an open connection{f' of {_name(pid)}' if pid else ''}", f"end that process{range_told}")
+    pid = holder(listening)
+    if pid:
+        return Owner(_name(pid))
+    return Owner("another user's process" if listening else "a process that cannot be seen from here")
+
+
+def holder(inodes: set[str]) -> int:
+    """The process that has one of these sockets; 0: none is to be seen."""
+    wanted = {f"socket:[{inode}]" for inode in inodes}
+    for folder in os.scandir("/proc") if wanted else ():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):  # it has ended, or is another user's
+                if any(os.readlink(entry.path) in wanted for entry in os.scandir(f"{folder.path}/fd")):
+                    return int(folder.name)
+    return 0
+
+
+def caller(port: int, server_port: int) -> int:
+    """The process of this machine whose connection goes from the one port to the other; 0: none is to be seen."""
+    return holder({inode for _, inode in _sockets(port, server_port)} - {"0"})
+
+
+def _name(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return f"{Path(f'/proc/{pid}/comm').read_text().strip()} (process {pid})"
+    return f"process {pid}"
+
+
+def _sockets(port: int, peer: int | None = None) -> list[tuple[str, str]]:
+    """State and inode of each socket at a port; "0": it is of no process any more."""
+    found = []
+    for row in (*_rows("tcp"), *_rows("tcp6")):
+        here, there = (int(text.rpartition(":")[2], 16) for text in row[1:3])
+        if here == port and peer in (None, there):
+            found.append((row[3], row[9]))
+    return found
+
+
+def _for_connections() -> tuple[int, int]:
+    """The ports that the system gives to outgoing connections, first and last."""
+    try:
+        first, last = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+        return int(first), int(last)
+    except (OSError, ValueError):
+        return LAST + 1, LAST
 
 
 def _rows(table: str) -> list[list[str]]:

@@ -157,7 +157,7 @@ def describe(settings: dict[str, Any], words: Sequence[str], held: ports.Held) -
     local = hosts.local_hosts(everywhere, settings["host"] or (pod if pod in everywhere else ""))
     here = [each for each in servers if each.host in local]
     if settings["servers"]:
-        ports.take_given(held, here, "Take another in --servers, or end that process.")
+        ports.take_given(held, here, "Take another in --servers")
     job = Job(
         Role(SERVER, servers, command, settings["max_restarts"] if SERVER in restarted else 0),
         Role(WORKER, workers, command, settings["max_restarts"] if WORKER in restarted else 0),
@@ -242,7 +242,7 @@ def _find_ports(asked: int | None, number: int, held: ports.Held, has_folder: bo
         raise Usage(f"--start_port={first} leaves no room for {count(number, 'server')}: the last port is {ports.LAST}.")
     if asked or has_folder:
         endpoints = [Endpoint("127.0.0.1", first + i) for i in range(number)]
-        ports.take_given(held, endpoints, "--start_port takes another, or end that process." + (
+        ports.take_given(held, endpoints, "--start_port takes another", (
             " (The folders of FLAGS_ps_dir have the ports in their names, so no other port is looked for.)" if has_folder else ""))
         return tuple(endpoints)
     endpoints, passed = ports.find_free(held, "127.0.0.1", first, number)

@@ -53,7 +53,7 @@ class Door:
             self.socket.bind((address, int(port)))
             self.socket.listen(CONNECTIONS)
         except OSError as why:
-            taken = (f"port {port} is taken by {ports.owner(int(port))}. --http=0 takes any that is free"
+            taken = (f"port {port} is taken by {ports.owner(int(port)).words}. --http=0 takes any that is free"
                      if why.errno == errno.EADDRINUSE else why.strerror)
             raise Usage(f"--http={asked}: {taken}.") from None
         shown = address or "0.0.0.0"
