@@ -408,7 +408,9 @@ def test_options_that_are_not_understood(line, said):
 
 
 @pytest.mark.parametrize("command, words, said", [
-    ("launch", [str(STUB)], "the number of servers is missing: --server_num=N on this machine"),
+    ("launch", [str(STUB)], "this launcher starts jobs with servers, by --server_num=N"),
+    ("launch", [str(STUB)], "several workers without servers (collective) are not there yet.\n"),
+    ("launch", ["--worker_num=1", str(STUB)], "the number of servers is missing: --server_num=N on this machine"),
     ("launch", ["--server_num=1", str(STUB)], "the number of workers is missing"),
     ("launch", ["--gpus=0,1", str(STUB)], "--gpus: there are no GPUs here"),
     ("launch", ["--selected_gpus", "0", str(STUB)], "Use --server_num=N --worker_num=N on this machine"),
@@ -423,6 +425,7 @@ def test_options_that_are_not_understood(line, said):
     ("launch_ps", [], "the script is missing"), ("launch_ps", ["no_such.py"], "there is no script 'no_such.py'"),
     ("launch_ps", ["--worker_num=two", str(STUB)], "--worker_num takes a whole number from 0 on, found 'two'"),
     ("launch_ps", ["--start_port=65535", str(STUB)], "--start_port=65535 leaves no room for 2 servers"),
+    ("local", ["--worker_num=99999", "--dry_run", str(STUB)], "99999 workers need ports 6171 to 106169, past 65535"),
     ("launch_ps", ["--env=A", str(STUB)], "--env takes NAME=VALUE, found 'A'"),
     ("local", ["--server_num=0", "--worker_num=0", str(STUB)], "there is nothing to start"),
     ("local", ["--no_python", "no-such-program"], "there is no program 'no-such-program'"),

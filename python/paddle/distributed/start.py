@@ -146,6 +146,10 @@ def describe(settings: dict[str, Any], words: Sequence[str], held: ports.Held) -
     if "FLAGS_ps_on_trainer_loss" not in around and (WORKER in restarted or settings["keep_going"]):
         environment["FLAGS_ps_on_trainer_loss"] = "shrink" if settings["keep_going"] else "wait"
 
+    if not settings["servers"] and not settings["workers"] and settings["server_num"] is settings["worker_num"] is None:
+        raise Usage("this launcher starts jobs with servers, by --server_num=N --worker_num=N on this machine or "
+                    "--servers=HOST:PORT,... --workers=HOST,... on several; several workers without servers (collective) are not "
+                    "there yet.")
     servers_num = _count("server", settings["servers"], settings["server_num"])
     workers_num = _count("worker", settings["workers"], settings["worker_num"])
     if servers_num + workers_num == 0:
@@ -230,7 +234,10 @@ def _servers(settings: dict[str, Any], number: int, held: ports.Held, has_folder
 
 def _workers(settings: dict[str, Any], number: int, servers: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
     """Nothing listens at their ports, but some scripts want to see one for each."""
-    behind = min(max((each.port for each in servers), default=FIRST_PORT - 1) + 1, ports.LAST - number)
+    first = max((each.port for each in servers), default=FIRST_PORT - 1) + 1
+    behind = min(first, ports.LAST - number)
+    if behind < 1 and not settings["workers"]:
+        raise Usage(f"{count(number, 'worker')} need ports {first} to {first + number - 1}, past {ports.LAST}: start fewer.")
     return hosts.read_endpoints("workers", settings["workers"] or ",".join(["127.0.0.1"] * number), behind) if number else ()
 
 
