@@ -162,6 +162,20 @@ def test_the_lines_to_copy_are_right(environment):
         maker().generate_role()
 
 
+@pytest.mark.parametrize("name, shown", [("my train.py", "'my train.py'"), ("-c", "train.py")])
+def test_without_any_variable_the_launcher_is_told(environment, monkeypatch, name, shown):
+    monkeypatch.setattr("sys.argv", [name])
+    for maker in (role_maker.PaddleCloudRoleMaker, role_maker.GeneralRoleMaker):
+        environment({})
+        with pytest.raises(ValueError) as found:
+            maker().generate_role()
+        assert str(found.value).endswith(f"paddle launch local --server_num=1 --worker_num=2 {shown}")
+        environment({"TRAINING_ROLE": "TRAINER"})  # somebody has begun to set them
+        with pytest.raises(ValueError) as found:
+            maker().generate_role()
+        assert "paddle launch" not in str(found.value)
+
+
 def test_scripts_that_get_on_without_mpi(environment):
     """They catch what 1.8.5 raises there; a launcher's variables that are wrong are no ImportError."""
     fleet = PSLib()

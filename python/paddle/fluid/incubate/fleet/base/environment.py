@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from collections.abc import Sequence
 
 from paddle.fluid import suggest
@@ -73,8 +75,9 @@ class Environment:
         value = self._good.pop(name, os.environ.get(name, ""))
         self._wrong[name] = f"{name}={value!r}: {why}"
 
-    def check(self, head: str, kind: type[ValueError] = ValueError) -> None:
-        """Raises one error of this kind for all that was found; `head` is what upstream says."""
+    def check(self, head: str, kind: type[ValueError] = ValueError, is_launched: bool = False) -> None:
+        """Raises one error of this kind for all that was found; `head` is what upstream says. `is_launched`: `paddle launch local`
+        sets all of them, which the last line says where none is set."""
         if not self._missing and not self._wrong:
             return
         lines = [f"{head}: {self._what} is told by environment variables."]
@@ -85,4 +88,7 @@ class Environment:
         lines.append("For example:")
         lines += [f"  export {name}={self._good.get(name) or self._example[name]}"
                   for name in self._copied if name in self._good or name in self._example]
+        if is_launched and not self._good and not self._wrong:
+            script = sys.argv[0] if sys.argv[0].endswith(".py") else "train.py"
+            lines.append(f"Or have all of them set: paddle launch local --server_num=1 --worker_num=2 {shlex.quote(script)}")
         raise kind("\n".join(lines))

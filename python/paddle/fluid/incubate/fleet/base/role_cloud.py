@@ -100,7 +100,7 @@ class PaddleCloudRoleMaker(RoleMakerBase):
         workers = env.number("PADDLE_TRAINERS_NUM", "the number of workers, the same in every process", 1)
         is_server = _is_server(env)
         number = _server_id(env, endpoints) if is_server else _worker_id(env, workers)
-        env.check(HEAD)
+        env.check(HEAD, is_launched=True)
         self._server_endpoints, self._trainers_num, self._current_id = endpoints, workers, number
         self._role = Role.SERVER if is_server else Role.WORKER
 
@@ -150,7 +150,7 @@ class GeneralRoleMaker(RoleMakerBase):
                 env.refuse("PADDLE_PSERVER_ID", f"there are {len(endpoints)} servers, so it must be from 0 to {len(endpoints) - 1}")
         else:
             number = _server_id(env, endpoints)
-        env.check("something wrong with the environment of GeneralRoleMaker")
+        env.check("something wrong with the environment of GeneralRoleMaker", is_launched=True)
         self._role = Role.SERVER if is_server else Role.WORKER
         self._server_endpoints, self._worker_endpoints = endpoints, workers
         self._trainers_num, self._current_id = len(workers), number
