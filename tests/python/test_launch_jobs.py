@@ -112,6 +112,16 @@ def test_a_killed_server_ends_the_job(tmp_path):
         assert "Server listening on" in job.said(), "the tail of its log"
 
 
+def test_a_script_that_does_not_serve(tmp_path):
+    """That of the guide without fleet.run_server(): the workers would look for their servers until the deadline."""
+    guide = (ROOT / "docs" / "FLEET.md").read_text(encoding="utf-8")
+    script = re.search(r"```python\n# train\.py\n(.*?)```", guide, re.DOTALL)[1]
+    (tmp_path / "train.py").write_text(script.replace("fleet.run_server()", "pass"))
+    with Launcher(tmp_path, *TWO, script=tmp_path / "train.py", words=[]) as job:
+        assert job.end(60) == 1, job.said()
+        assert re.search(r"server \d has ended with status 0 before the workers: does the script call fleet", job.said())
+
+
 def test_a_worker_that_raises_ends_the_job(tmp_path):
     with start(tmp_path, words=("--raise",)) as job:
         assert job.end(60) == 1

@@ -1,10 +1,12 @@
 """Jobs of a launcher on one machine: how they end, what they leave, what is started again. The processes are stubs;
 test_launch_jobs.py has real ones."""
 
+import contextlib
 import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +14,8 @@ import time
 import pytest
 from cluster import until
 from launcher import STUB, Launcher, environment, is_alive, own_servers, run
+
+from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import TrainerRuntimeConfig
 
 TWO = ("--server_num=2", "--worker_num=2")
 ALL = ("server-0", "server-1", "worker-0", "worker-1")
@@ -92,6 +96,46 @@ def test_a_process_that_dies_ends_the_job(tmp_path, stub, status):
     name = stub.partition("=")[0].replace("-", " ")
     assert job.status == status and f"{name} failed first; logs/{name.split()[0]}log.{name[-1]} is empty" in job.said()
     assert (f"{name} was killed by SIGKILL" if status == 137 else f"{name} ended with status 7") in job.said()
+
+
+def test_a_server_that_does_not_serve_ends_the_job(tmp_path):
+    """Its script forgot to, and workers would call it until their deadline."""
+    job = run(tmp_path, *TWO, stub=["server-0=exit:0", "worker-1=calls"])
+    said = job.said()
+    assert "launch: server 0 has ended with status 0 before the workers: does the script call fleet.run_server()?\n" in said
+    assert job.status == 1 and job.seconds < 15 and "server 0 failed first" in said and said.count("ended by SIGTERM") == 3, said
+    assert re.search(r"server 0 .* ended with status 0 before the workers ", said)
+
+
+def test_servers_may_end_before_the_workers(tmp_path):
+    """They were told that all workers are through; the workers have something else to do. Others may ask there whether it runs."""
+    with Launcher(tmp_path, *TWO, stub=["server-0=exit:0", "server-1=exit:0"]) as job:
+        job.wait_for(*ALL)
+        host, port = job.facts("worker-0")["env"]["PADDLE_PSERVERS_IP_PORT_LIST"].split(",")[0].split(":")
+        visits = []
+
+        def is_answered() -> bool:
+            with contextlib.suppress(OSError):
+                visits.append(socket.create_connection((host, int(port))))
+            return len(visits) == 3
+
+        until(is_answered, told=job.said)
+        for visit in visits:  # nobody of the job: hung up
+            with visit:
+                assert visit.recv(1) == b""
+        job.go()
+        assert job.end() == 0, job.said()
+        assert "has ended well" in job.said() and "before the workers" not in job.said()
+
+
+def test_the_table_of_settings_is_no_last_word(tmp_path):
+    """What a worker printed before and behind it is shown."""
+    config = TrainerRuntimeConfig()
+    script = tmp_path / "table.py"
+    script.write_text(f"print('before')\nprint({str(config)!r})\nprint('behind')\nimport sys\nsys.exit(1)\n")
+    job = run(tmp_path, "--server_num=0", "--worker_num=1", "--follow=none", script=script, words=[])
+    assert "communicator_send_queue_size" in (tmp_path / "logs" / "workerlog.0").read_text()
+    assert job.said().endswith("the last 2 lines of logs/workerlog.0:\n  | before\n  | behind\n"), job.said()
 
 
 def test_a_long_log_is_cut(tmp_path):

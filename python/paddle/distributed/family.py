@@ -7,7 +7,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from paddle.distributed.plan import Process
@@ -89,6 +89,16 @@ def children() -> Iterator[tuple[int, int, str]]:
             state, parent, group = rest.split()[:3]
             if parent == here and state not in "ZX":
                 yield int(entry.name), int(group), name
+
+
+def is_below(pid: int, pids: Collection[int]) -> bool:
+    """Is it one of these processes, or was it started by one?"""
+    while pid > 1 and pid not in pids:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+        except OSError:
+            return False
+    return pid > 1
 
 
 def kill_all(spared: int = 0, deadline: float = 5.0) -> list[str]:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from paddle.distributed import family, summary, watch, watched
+from paddle.distributed import callers, family, summary, watch, watched
 from paddle.distributed.job import SERVER, WORKER, Job
 from paddle.distributed.plan import Process
 from paddle.distributed.show import Follower, ending, red, say, span, write
@@ -21,6 +21,7 @@ from paddle.distributed.summary import Running
 FOLLOW_EVERY = 0.2  # seconds
 SERVERS_END_WITHIN = 2.0  # seconds after the last worker; then they are asked to
 TOLD_EVERY = 10.0
+CALLED_AFTER, LISTEN_EVERY = 3.0, 0.5  # a server that has ended is called by nobody any more, unless it did not serve
 LONGEST_PAUSE = 2.0  # before a process is started again; servers wait FLAGS_ps_reconnect (5 s) when all workers have failed
 OTHERS_FAIL_WITHIN = 0.5  # seconds: processes hear of each other's failures, and end with a message that is worth having
 _ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -43,6 +44,7 @@ class Engine:
     killed: bool = False
     finishing_at: float | None = None  # when all workers had ended
     due: dict[str, float] = field(default_factory=dict)  # what happens later, and when
+    places: dict[str, callers.Place] = field(default_factory=dict)  # of servers that have ended with status 0
     left: list[str] = field(default_factory=list)  # what processes left behind
     watcher: int = 0  # the process that shows the job; 0: none
     told: str = ""  # what it was told last
@@ -164,6 +166,8 @@ class Engine:
         workers = [other for other in self.all if other.process.role == WORKER]
         if not self.stopping and each.has_failed and not self._starts_again(each):
             self._has_failed(each)
+        if each.process.role == SERVER and each.status == 0 and not each.asked:
+            self.due["listen"] = time.monotonic() + CALLED_AFTER
         is_ending = self.stopping or "end_others" in self.due or self.finishing_at is not None
         if not is_ending and workers and all(other.is_over for other in workers):
             self._finish()
@@ -190,6 +194,29 @@ class Engine:
         else:
             say(red(text) + "; ending the others")
             self.due["end_others"] = time.monotonic() + OTHERS_FAIL_WITHIN
+
+    def _listen(self) -> None:
+        """Does a worker wait for a server that has ended with status 0? Most servers end a moment before the last worker."""
+        workers = {each.pid for each in self.all if each.process.role == WORKER} - {0}
+        if self.stopping or self.finishing_at is not None:
+            return
+        for each in self.all:
+            if each.process.role != SERVER or each.status != 0 or each.pid:
+                continue
+            if each.name not in self.places:
+                with contextlib.suppress(OSError):
+                    self.places[each.name] = callers.Place(each.process.endpoint)
+            elif self.places[each.name].is_called_by(workers):
+                self._ended_early(each)
+                return
+        if self.places:
+            self.due["listen"] = time.monotonic() + LISTEN_EVERY
+
+    def _ended_early(self, each: Running) -> None:
+        each.is_early = True
+        self.failed.append(each)
+        say(red(f"{each.name} has ended with status 0 before the workers: does the script call fleet.run_server()?"))
+        self.stop(signal.SIGTERM)
 
     def _end_others(self) -> None:
         self.stop(signal.SIGTERM)

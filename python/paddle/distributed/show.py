@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 TAIL_LINES, TAIL_BYTES = 20, 8192
+_TABLE = re.compile(r"^\n?=+\n +Trainer\w*Config Overview .*\n-+\n(?:\S+ +\S+ *\n)*=+\n\n?", re.MULTILINE)  # of a worker's settings
 
 
 def say(text: str) -> None:
@@ -57,7 +59,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def tail(path: str) -> str:
-    """The last lines of a log, under a heading."""
+    """The last lines of a log, under a heading, less the table of a worker's settings: the reason of an end is not in it."""
     try:
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -65,7 +67,7 @@ def tail(path: str) -> str:
             text = file.read().decode(errors="replace")
     except OSError as why:
         return f"{path} cannot be read: {why.strerror}"
-    lines = text.splitlines()
+    lines = _TABLE.sub("", text).splitlines()
     if not lines:
         return f"{path} is empty: the process said nothing"
     shown = lines[-TAIL_LINES:]

@@ -25,6 +25,7 @@ class Running:
     status: int | None = None  # of the last time that it ended, as os.waitstatus_to_exitcode has it
     starts: int = 0
     again_at: float | None = None  # when it is started again
+    is_early: bool = False  # a server that ended with status 0, and workers wait for it
     asked: str = ""  # the signal by which it was asked to end, or killed
     peak: int = 0  # KiB of memory
 
@@ -49,6 +50,7 @@ class Running:
     def told(self) -> str:
         """How it ended, for the table."""
         how = ending(self.status) if self.status is not None else "was not started"
+        how += " before the workers" if self.is_early else ""
         if self.asked:
             by_it = self.status == -signal.Signals[self.asked]
             how = f"was ended by {self.asked}" if by_it else f"{how}, asked by {self.asked}"
@@ -73,7 +75,7 @@ def status(all_of_them: Sequence[Running], failed: Sequence[Running], user_signa
     first = cause(all_of_them, failed)
     if first is None:
         return 0
-    if first.status is None or first.asked and first.status < 0:  # it had to be killed
+    if not first.status or first.asked and first.status < 0:  # it ended too early, or had to be killed
         return 1
     return first.status if first.status > 0 else 128 - first.status
 

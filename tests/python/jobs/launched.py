@@ -12,12 +12,14 @@ Writes to DIR/NAME.json who it is: its process id, its environment, its argument
     leave     has such a child, and ends
     say:TEXT  prints it
     late:N    ends with that status when it is told to end
+    calls     tries to reach server 0 until it gets a connection, and waits for an answer
     names:ID  waits for that process and prints its process id as servers tell of a trainer that failed
 """
 
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -59,6 +61,13 @@ for what in asked:
             time.sleep(0.01)
         with open(os.path.join(folder, f"{value}.json")) as file:
             print(f"trainer (host here, pid {json.load(file)['pid']}, 127.0.0.1:1) failed")
+    elif verb == "calls":
+        host, _, port = os.environ["PADDLE_PSERVERS_IP_PORT_LIST"].partition(",")[0].rpartition(":")
+        while True:
+            try:
+                socket.create_connection((host, int(port))).recv(1)
+            except OSError:
+                time.sleep(0.05)
 open(f"{here}.ready", "w").close()
 while "stays" in asked or not os.path.exists(os.path.join(folder, "go")):
     time.sleep(0.01)
