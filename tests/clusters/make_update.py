@@ -47,6 +47,8 @@ def schedule(model: Model, rate: float) -> str:
         "own",
         "changed",
     ])
+    if "noam" in made and any("L.linear_lr_warmup(" in line or "_decay(" in line for line in model.lines):
+        made = f"L.exponential_decay({rate}, 2, 0.8)"  # schedules share a counter: from 0 on noam's begins with an infinity
     if made == "own":  # the script's own layers
         step = model.say("L.cast(L.autoincreased_step_counter(begin=1, step=1), 'float32')", "step")
         made = f"L.elementwise_div(L.fill_constant([1], 'float32', {rate}), L.sqrt({step}))"
