@@ -506,6 +506,7 @@ typedef struct pd_train_report {
     int64_t done, all;        /* bytes of files, or samples in memory */
     int64_t read_ns, run_ns;  /* of all threads together; read_ns: until a batch was there */
     int64_t wait_ns;          /* of run_ns, for servers */
+    int64_t since_pause;      /* at the end: batches of the thread that has had most of them since `pause` */
 } pd_train_report;
 
 typedef struct pd_train_options {
@@ -523,8 +524,9 @@ typedef struct pd_train_options {
     int is_fixed;
     int64_t skip;
     /* With every so many batches of each thread (0: never) all wait, and `pause` is called in the calling
-     * thread when none of them computes; not 0: stop. A thread without more batches is not waited for. */
-    int64_t pause_every;
+     * thread when none of them computes; not 0: stop. A thread without more batches is not waited for. Of the
+     * first so many, each thread has had `since_pause` in runs before. */
+    int64_t pause_every, since_pause;
     int (*pause)(void *arg, const pd_train_report *report);
 } pd_train_options;
 

@@ -330,9 +330,9 @@ struct training {
 
 static PyObject *report_tuple(const pd_train_report *r)
 {
-    return Py_BuildValue("LLLLLLL", (long long)r->batches, (long long)r->samples, (long long)r->done,
+    return Py_BuildValue("LLLLLLLL", (long long)r->batches, (long long)r->samples, (long long)r->done,
                          (long long)r->all, (long long)r->read_ns, (long long)r->run_ns,
-                         (long long)r->wait_ns);
+                         (long long)r->wait_ns, (long long)r->since_pause);
 }
 
 /* A list of arrays; what is no tensor is None. */
@@ -407,10 +407,10 @@ static PyObject *train(PyObject *self, PyObject *args)
     pd_train_options options = {.poll = poll_train, .arg = &training};
     pd_train_report report;
     PyObject *program, *scope, *fetches, *on_print, *on_poll, *on_pause = NULL, *result = NULL;
-    long long period, show_ms, skip = 0, pause_every = 0;
-    if (!PyArg_ParseTuple(args, "O!O!iOLLOO|LLO", state->program_type, &program, state->scope_type, &scope,
+    long long period, show_ms, skip = 0, pause_every = 0, since_pause = 0;
+    if (!PyArg_ParseTuple(args, "O!O!iOLLOO|LLOL", state->program_type, &program, state->scope_type, &scope,
                           &options.threads, &fetches, &period, &show_ms, &on_print, &on_poll, &skip,
-                          &pause_every, &on_pause))
+                          &pause_every, &on_pause, &since_pause))
         return NULL;
     const char **names;
     if (core_names(state, &scratch, fetches, &names, &options.n_fetches)) goto done;
@@ -424,6 +424,7 @@ static PyObject *train(PyObject *self, PyObject *args)
     options.is_fixed = on_pause != NULL;
     options.skip = skip;
     options.pause_every = on_pause ? pause_every : 0;
+    options.since_pause = since_pause;
     options.pause = pause_train;
     training.n_fetches = options.n_fetches;
     core_signal_stack();
@@ -467,7 +468,7 @@ static PyMethodDef methods[] = {
      "Ends what begin_batches() began, when nobody is in next_batch()."},
     {"train", train, METH_VARARGS,
      "train(program, scope, threads, fetches, period, show_ms, on_print, on_poll[, skip, pause_every, "
-     "on_pause]) -> (batches, samples, done, all, read_ns, run_ns, wait_ns)"},
+     "on_pause, since_pause]) -> (batches, samples, done, all, read_ns, run_ns, wait_ns, since_pause)"},
     {0},
 };
 

@@ -205,7 +205,7 @@ struct train {
     const char **names;
     int64_t shown; /* when a batch was last printed */
     struct pd_gate gate;
-    int64_t *since; /* of each worker: batches since the gate was opened; NULL: there is none */
+    int64_t *since; /* of each worker: batches asked for since the gate was opened; NULL: there is none */
 };
 
 static void wake(void *arg)
@@ -274,6 +274,15 @@ static void report_of(const struct train *t, pd_train_report *report)
     pd_pass_progress(t->pass, &report->done, &report->all);
 }
 
+/* When all threads have ended. The last batch that a thread asked for was not there. */
+static int64_t since_pause(const struct train *t)
+{
+    int64_t most = 0;
+    for (int i = 0; t->since && i < t->workers.n; i++)
+        if (t->since[i] - 1 > most) most = t->since[i] - 1;
+    return most;
+}
+
 static int poll_train(void *arg)
 {
     struct train *t = arg;
@@ -322,6 +331,8 @@ static pd_status run(struct train *t, const struct pd_schema *schema, pd_program
     w->poll = o->poll || o->pause_every ? poll_train : NULL;
     w->poll_arg = t;
     if (o->pause_every && !(t->since = pd_calloc((size_t)w->n, sizeof *t->since))) return pd_no_memory();
+    for (int i = 0; t->since && i < w->n; i++)
+        t->since[i] = o->since_pause;
     pd_gate_init(&t->gate, w->n);
     pd_status status = pd_workers_run(w);
     pd_gate_clear(&t->gate);
@@ -353,6 +364,11 @@ pd_status pd_dataset_train(pd_dataset *dataset, pd_program *program, pd_scope *s
                        "training over a data set begins behind 0 to 2^40 batches and pauses after 0 or more, "
                        "found %" PRId64 " and %" PRId64,
                        options->skip, options->pause_every);
+    if (options->pause_every && (options->since_pause < 0 || options->since_pause >= options->pause_every))
+        return pd_fail(PD_INVALID,
+                       "%" PRId64 " batches since the last pause are none, or as many as %" PRId64
+                       " between two",
+                       options->since_pause, options->pause_every);
     struct pd_pass_options pass = {.workers = options->threads,
                                    .ahead = batches_ahead(options->threads),
                                    .is_fixed = options->is_fixed,
@@ -362,7 +378,10 @@ pd_status pd_dataset_train(pd_dataset *dataset, pd_program *program, pd_scope *s
     PD_TRY(pd_flag_verify());
     PD_TRY(pd_pass_begin(dataset, &pass, &t.pass)); /* from here on its slots stay */
     pd_status status = run(&t, &dataset->schema, program);
-    if (report) report_of(&t, report);
+    if (report) {
+        report_of(&t, report);
+        report->since_pause = since_pause(&t);
+    }
     pd_pass_free(t.pass);
     pd_free(t.column);
     pd_free(t.names);

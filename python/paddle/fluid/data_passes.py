@@ -16,12 +16,13 @@ class Pass(Protocol):
     is_over: bool  # the checkpoint has all of it: nothing is done again but end()
     skip: int  # so many batches of each thread are read over
     every: int  # after so many batches of each thread pause() is called, when none of them computes
+    since: int  # so many of the first ones were in passes before
 
     def goes_over(self, data: dict) -> None: ...
 
     def pause(self, report: Any = None) -> None: ...
 
-    def end(self) -> None: ...
+    def end(self, since: int | None = None) -> None: ...
 
 
 class Counter(Protocol):

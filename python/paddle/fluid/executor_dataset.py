@@ -54,7 +54,7 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
     where = ()
     if counted is not None and not is_test:
         counted.goes_over({**dataset._facts(), "the number of threads": threads})
-        where = (counted.skip, counted.every, counted.pause)
+        where = (counted.skip, counted.every, counted.pause, counted.since)
     if debug:
         profiler.start_profiler("All")
     try:
@@ -71,7 +71,7 @@ def run(executor, program: Program | None, dataset: DatasetBase | None, scope, t
             profiler.stop_profiler("total", None)
         dataset._finish_to_run()
     if counted is not None:
-        counted.end()
+        counted.end(report[-1])
 
 
 def _note_left_out(error: BaseException, program: Program, dataset: DatasetBase) -> None:

@@ -83,7 +83,8 @@ def report(samples: int = 0, step: int | None = None, **scalars: float) -> None:
 
 
 class Progress:
-    """Called with the engine's reports: (batches, samples, done, all, nanoseconds of reading, of running, of these for servers).
+    """Called with the engine's reports: (batches, samples, done, all, nanoseconds of reading, of running, of these for servers, and
+    one more).
 
     `values` has what is shown of the model, where `wants_values`.
     """
@@ -142,7 +143,7 @@ class Progress:
 
     def tell(self, report: tuple, is_over: bool) -> None:
         """Those who watch from outside."""
-        batches, samples, _, _, read_ns, run_ns, _ = report
+        batches, samples, _, _, read_ns, run_ns, *_ = report
         rate = self.teller.rate(samples)
         self.teller.tell_file({**self.record(report, is_over), "values": finite(self.values), "samples_per_second": round(rate, 1),
                                "read_seconds": round(read_ns * 1e-9, 6), "run_seconds": round(run_ns * 1e-9, 6)})
@@ -152,7 +153,7 @@ class Progress:
             self.teller.step += batches
 
     def record(self, report: tuple, is_over: bool) -> dict[str, Any]:
-        batches, samples, done, whole, read_ns, run_ns, wait_ns = report
+        batches, samples, done, whole, read_ns, run_ns, wait_ns, _ = report
         seconds = max(time.monotonic() - self.began, 1e-9)
         part = min(1.0, done / whole) if whole else 0.0
         busy = max(read_ns + run_ns, 1)

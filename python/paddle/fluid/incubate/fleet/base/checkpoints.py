@@ -3,7 +3,7 @@
 A pass is one call of train_from_dataset or infer_from_dataset, or one time through a reader of fleet.resumable. Each worker counts
 its passes, and the batches that each of its threads has had of the present one. Every so many batches the workers meet and look
 whether a checkpoint is due. Who has no more batches meets the others until all have none: so they leave a pass together, and a look
-is at the same step for all.
+is at the same step for all. The batches of the worker that has had most of them since the last look count in the next pass.
 
 A job that goes on runs its script from the beginning. Passes that the checkpoint has are passed over; data that are loaded and
 shuffled are loaded and shuffled again, with the same seeds; in the pass of the checkpoint batches are read over up to its place.
@@ -52,6 +52,7 @@ class _Pass:
         self.random_begin = state["random_begin"] if state else values.random_state()
         self.item: Any = None  # the last one that a reader gave
         self.every = owner.every if kind == "train" and (state or not is_over) else 0
+        self.since = owner.since if self.every else 0  # the last look, in passes before
         self.data: dict = {}
 
     def goes_over(self, data: dict) -> None:
@@ -66,14 +67,17 @@ class _Pass:
                     "same order.")
 
     def pause(self, report: Any = None) -> None:
-        """None of its threads computes, and each has had `every` batches more or has no more."""
-        self.batches += self.every
+        """None of its threads computes, and each has had `every` batches since the last look or has no more."""
+        self.batches += self.every - self.since
+        self.since = 0
         self._owner._look(self, False)
 
-    def end(self) -> None:
-        """This worker has no more batches. Returns when no worker has."""
+    def end(self, since: int | None = None) -> None:
+        """This worker has no more batches; the thread that has had most of them has had `since` since the last look. Returns when
+        no worker has more."""
+        self.since = self.since if since is None else since
         while self.every and not self._owner._look(self, True):
-            pass
+            self.since = 0
 
 
 class Checkpoints:
@@ -94,6 +98,9 @@ class Checkpoints:
         self.keep = int(_core.flag_get("checkpoint_keep"))
         self.every = 0 if not folder else self.steps or (_LOOK if self.seconds else 0)
         self.passes = self.trained = 0  # so far; the second: those that train
+        self.since = 0  # batches of passes before this one, behind the last look
+        self._has_made = False  # a checkpoint, or tried to
+        self._trains: dict = {}  # what the job trains (checkpoint_job.py)
         self._draws = 0
         self._state: dict | None = None  # of the checkpoint, until its place is reached
         self._made = time.monotonic()
@@ -199,21 +206,21 @@ class Checkpoints:
 
     # ---- a worker: checkpoints ----
 
-    def _is_due(self) -> bool:
+    def _may_be_due(self) -> bool:
+        """With steps, it is unless all workers have ended."""
         if not self._role.is_first_worker():
             return False
         return bool(self.steps) or time.monotonic() - self._made >= self.seconds
 
-    def _next_number(self) -> int:
-        """Of a checkpoint; 0: the folder cannot be read now."""
+    def _next_number(self) -> tuple[int, str]:
+        """Of a checkpoint; or 0, and why the folder cannot be read now."""
         try:
-            return folders.next_number(self.folder)
+            return folders.next_number(self.folder), ""
         except OSError as error:
-            self._tell_failure(str(error))
-            return 0
+            return 0, str(error)
 
     def _tell_failure(self, why: str) -> None:
-        self._made = time.monotonic()
+        self._made, self._has_made = time.monotonic(), True
         tell(f"a checkpoint could not be written, and training goes on without it: {why}")
 
     def _gather(self, what: str, given: dict) -> list[dict]:
@@ -226,24 +233,31 @@ class Checkpoints:
 
     def _look(self, counted: _Pass, is_ended: bool) -> bool:
         """Workers meet. Has none of them any more batches?"""
-        number = self._next_number() if not (is_ended and self.steps) and self._is_due() else 0
+        number, problem = self._next_number() if self._may_be_due() else (0, "")
         said = self._gather("look", {"worker": self._role.worker_index(), "ended": is_ended, "number": number, "from": self.name,
-                                     "pass": self.trained})
+                                     "pass": self.trained, "since": counted.since})
         for each in said:
             for key, text in (("from", "goes on from {!r}"), ("pass", "is in its training pass {}")):
                 if each[key] != said[0][key]:
                     raise RuntimeError(f"worker {said[0]['worker']} {text.format(said[0][key])}, and worker {each['worker']} "
                                        f"{text.format(each[key])}: with checkpoints all workers go over their data as often, one "
                                        "without files too, and all go on from one checkpoint.")
+        is_over = all(each["ended"] for each in said)
+        self.since = max(each["since"] for each in said) if is_over else 0
+        if self.steps and is_over:
+            return True
         number = max(each["number"] for each in said)
-        if number and len(said) < self._role.worker_num():
+        if problem:
+            self._tell_failure(problem)
+        elif number and len(said) < self._role.worker_num():
             self._tell_of_fewer(len(said))
         elif number:
             self._save(counted, is_ended, number)
-        return all(each["ended"] for each in said)
+        return is_over
 
     def _save(self, counted: _Pass, is_ended: bool, number: int) -> None:
         begin = time.monotonic()
+        self._has_made = True
         if self._role.worker_num() > 1:
             self._role.barrier_worker()  # behind it servers have all that any worker gave
         part, problem = folders.path_of(self.folder, number, folders.PART), None
@@ -289,6 +303,15 @@ class Checkpoints:
             raise RuntimeError(f"the checkpoint {self.path!r} was made in pass {self._state['pass']} of the data, and this script "
                                f"ended after {self.passes}: it has trained nothing and saved nothing. Run it with as many passes "
                                "as before, or more.")
+        if self.path or self._has_made or not self.every or not self._role.is_first_worker():
+            return
+        main = self._fleet.main_program
+        if not self.trained and main is not None and main._runs:
+            tell("no checkpoint was made: all training was outside of passes over data. Let fleet.resumable(reader) count the "
+                 "batches that exe.run trains (docs/RESUME.md).")
+        elif self.trained and self.steps and not self._workers:
+            tell(f"no checkpoint was made: each thread has had {self.since} batches at most, and FLAGS_checkpoint_steps is "
+                 f"{self.steps}.")
 
     # ---- scripts that feed ----
 
@@ -304,6 +327,7 @@ class Checkpoints:
             counted.goes_over({"reader": "items in the order in which the reader gives them"})
             if counted.skip:
                 values.set_random_state(counted.random_begin)  # it may shuffle: as it did then
+            left = counted.every - counted.since
             for count, item in enumerate(reader(), 1):
                 if count <= counted.skip:
                     if count == counted.skip:
@@ -312,9 +336,11 @@ class Checkpoints:
                     continue
                 yield item
                 counted.item = item
-                if counted.every and (count - counted.skip) % counted.every == 0:
+                left -= 1
+                if not left:  # never, where there are no looks
                     counted.pause()
-            counted.end()
+                    left = counted.every
+            counted.end(counted.every - left)
 
         return go_on
 
