@@ -166,6 +166,69 @@ def test_fewer_batches_in_a_pass_than_between_two_checkpoints(tmp_path, words, s
 # ---- what is refused, and told ----
 
 
+def test_no_checkpoint_was_due(tmp_path):
+    make_data(tmp_path / "data", files=2)
+    outputs = run(tmp_path / "ck", words_of(tmp_path, "found", "--feed"), steps=100)
+    assert "no checkpoint was made: each thread has had 24 batches at most, and FLAGS_checkpoint_steps is 100" in outputs[0]
+    assert "no checkpoint" not in outputs[1]
+    outputs = run(tmp_path / "ck2", words_of(tmp_path, "found", "--passes", 0, "--warm", 3), steps=2)
+    assert "no checkpoint was made: all training was outside of passes over data" in outputs[0]
+
+
+SYNC, GEO, TABLE = ["--noise", "1"], ["--strategy", "geo"], ["--table"]
+
+
+@pytest.mark.parametrize("before, after, said", [
+    (SYNC, GEO, "the mode was sync, and is geo"), (GEO, SYNC, "the mode was geo, and is sync"),
+    (["--strategy", "async"], SYNC, "the mode was async, and is sync"),
+    (SYNC, ["--noise", "0"], "the parameter 'batch_norm_0.b_0' was float32 [16] by adam, and is not there"),
+    (["--noise", "0"], SYNC, "the parameter 'batch_norm_0.b_0' was not there, and is float32 [16] by adam"),
+    (TABLE, SYNC, "the parameter 'batch_norm_0.b_0' was float32 [16] by adagrad, and is float32 [16] by adam"),
+    (SYNC, ["--constant"], "what schedules of the learning rate keep was int64 [1], and is not there"),
+    (["--constant"], SYNC, "what schedules of the learning rate keep was not there, and is int64 [1]")])
+def test_a_job_that_trains_something_else(tmp_path, before, after, said):
+    """All processes end at once, and say why."""
+    make_data(tmp_path / "data", files=2)
+    ck = tmp_path / "ck"
+    with Job(ck, words_of(tmp_path, "found", "--feed", *before), resume="never", servers=1, steps=4) as job:
+        job.workers[0].wait_for("pass 2, ", 60)
+        job.kill()
+    with Job(ck, words_of(tmp_path, "found", "--feed", *after), FLAGS_rpc_deadline="600000") as job:
+        for process in job.workers + job.servers:
+            assert process.end(60) and said in process.output(), process.output()
+
+
+@pytest.mark.parametrize("words", [[], ["--constant"], ["--constant", *GEO]], ids=["of a schedule", "constant", "with geo"])
+def test_another_learning_rate(tmp_path, words):
+    """Counts from the checkpoint on. One that is the same gives the same."""
+    make_data(tmp_path / "data", files=2)
+    ck, words = tmp_path / "ck", ["--feed", *words]
+    with Job(ck, words_of(tmp_path, "right", *words), resume="never", steps=4, FLAGS_checkpoint_keep="99") as job:
+        job.end()
+    for number in folders.numbers(str(ck))[1:]:
+        shutil.rmtree(folders.path_of(str(ck), number))
+    shutil.copytree(ck, tmp_path / "copy")
+    run(ck, words_of(tmp_path, "found", *words, "--rate", 0), FLAGS_checkpoint_keep="99")
+    run(tmp_path / "copy", words_of(tmp_path, "same", *words))
+    right, found = bits(tmp_path / "right"), bits(tmp_path / "found")
+    assert found["w1"] == (Path(folders.path_of(str(ck), 1)) / "model" / "w1").read_bytes() != right["w1"]
+    assert "--strategy" in words or right == bits(tmp_path / "same")
+
+
+@pytest.mark.parametrize("which", ["model/w1", "worker-1/values/0"])
+def test_a_flipped_bit(made, tmp_path, which):
+    """Sizes are as they were. The first worker, or that worker, says so at once, and servers what they load."""
+    job, ck = copy(made, tmp_path)
+    path = Path(folders.newest(str(ck))[0]) / which
+    held = bytearray(path.read_bytes())
+    held[-1] ^= 1
+    path.write_bytes(held)
+    with Job(ck, words_of(job, "found"), FLAGS_rpc_deadline="600000") as processes:
+        ends = [processes.workers[0], *(processes.servers if which == "model/w1" else processes.workers)]
+        for process in ends:
+            assert process.end(60) and f"{which}' is damaged: its checksum is not the one" in process.output(), process.output()
+
+
 def test_two_jobs_with_one_folder(tmp_path):
     """At once: the second is told, and the first one's checkpoints are its own."""
     make_data(tmp_path / "data", files=4)
@@ -322,7 +385,7 @@ def small(folder, number, text="abc", workers=1):
     path = Path(folders.path_of(folder, number, folders.PART))
     (path / "model").mkdir(parents=True)
     (path / "model" / "w").write_text(text)
-    folders.write_list(path, {"workers": workers, "job": 7})
+    folders.write_list(path, {"workers": workers, "job": 7, "trains": {}})
     path.rename(folders.path_of(folder, number))
     return Path(folders.path_of(folder, number))
 
@@ -346,6 +409,15 @@ def test_the_newest_whole_one(tmp_path):
     assert "its checksum is not the one" in folders.damage(str(first), True)
 
 
+def test_a_list_without_files(tmp_path):
+    path = small(tmp_path, 1)
+    assert "lists no file of 'worker-0'" in folders.damage(str(path), True, "worker-0")
+    assert folders.damage(str(path), True, "model") is None and folders.bytes_of(str(path)) == 3
+    (path / "checkpoint.json").write_text(json.dumps({**folders.read_list(str(path)), "files": {}}))
+    with pytest.raises(ValueError, match="it lists no files"):
+        folders.choose(str(tmp_path), "auto")
+
+
 def test_what_is_said_of_resume(tmp_path):
     with pytest.raises(ValueError, match="Did you mean 'auto'"):
         folders.choose(tmp_path, "aut")
@@ -353,7 +425,7 @@ def test_what_is_said_of_resume(tmp_path):
         folders.choose("", "auto")
     path = small(tmp_path, 3)
     assert folders.choose("", f"{path}/") == (str(path), [])
-    with pytest.raises(ValueError, match="its version is 7, and this package reads 1"):
+    with pytest.raises(ValueError, match="its version is 7, and this package reads 2"):
         (path / "checkpoint.json").write_text('{"version": 7}')
         folders.choose("", str(path))
 

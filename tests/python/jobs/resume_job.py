@@ -36,7 +36,7 @@ def build(args) -> tuple:
         hidden = fluid.layers.dropout(hidden, 0.3)
     predicted = fluid.layers.fc(fluid.layers.tanh(hidden), 1, param_attr=fluid.ParamAttr(name="w2"))
     loss = fluid.layers.mean(fluid.layers.square_error_cost(predicted, y))
-    rate = fluid.layers.exponential_decay(0.01, 10, 0.9)
+    rate = args.rate if args.constant else fluid.layers.exponential_decay(args.rate, 10, 0.9)
     return [ids, x, y], loss, fluid.optimizer.Adagrad(rate) if args.table else fluid.optimizer.Adam(rate, lazy_mode=True)
 
 
@@ -114,6 +114,8 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--noise", type=int, default=1)
     parser.add_argument("--strategy", default="sync")
+    parser.add_argument("--rate", type=float, default=0.01)
+    parser.add_argument("--constant", action="store_true", help="the learning rate")
     args = parser.parse_args()
     fleet.init(role_maker.PaddleCloudRoleMaker())
     inputs, loss, optimizer = build(args)

@@ -30,7 +30,7 @@ from typing import Any
 
 NAME, PART, LIST = "checkpoint-", ".saving-", "checkpoint.json"
 MODEL = "model"
-VERSION = 1
+VERSION = 2
 _BLOCK = 1 << 20
 _LOCK_WAIT = 10.0  # seconds: the job before this one may be ending
 
@@ -101,6 +101,10 @@ def read_list(path: str) -> dict:
             raise ValueError(f"its version is {found['version']}, and this package reads {VERSION}")
         if not isinstance(found["files"], dict) or not all(isinstance(found[name], int) for name in ("workers", "job")):
             raise ValueError("it lacks its files, its workers or its job")
+        if not found["files"]:
+            raise ValueError("it lists no files")
+        if not isinstance(found["trains"], dict):
+            raise ValueError("it lacks what the job trains")
         if not all(isinstance(each, list) and [type(n) for n in each] == [int, int] for each in found["files"].values()):
             raise ValueError("it lacks the size or the checksum of a file")
         return found
@@ -109,7 +113,7 @@ def read_list(path: str) -> dict:
 
 
 STATE = {"pass": int, "kind": str, "batches": int, "ended": bool, "data": dict, "runs": int, "random": dict, "random_begin": dict,
-         "values": list}
+         "values": list, "own": dict}
 
 
 def read_state(path: str) -> dict:
@@ -127,12 +131,21 @@ def read_state(path: str) -> dict:
         raise ValueError(f"the checkpoint's file {path!r} cannot be read: {why}") from None
 
 
-def damage(path: str, reads_all: bool) -> str | None:
-    """What is wrong with the checkpoint; None: it is whole. With `reads_all` every byte is looked at, else sizes alone."""
+def bytes_of(path: str) -> int:
+    """Bytes of all its files, as its list has them."""
+    return sum(size for size, _ in read_list(path)["files"].values())
+
+
+def damage(path: str, reads_all: bool, inner: str = "") -> str | None:
+    """What is wrong with the checkpoint, or with one of its folders; None: it is whole. With `reads_all` every byte is looked at,
+    else sizes alone.
+    """
     try:
-        files = read_list(path)["files"]
+        files = {name: each for name, each in read_list(path)["files"].items() if not inner or name.startswith(inner + os.sep)}
     except ValueError as why:
         return str(why)
+    if not files:
+        return f"the {LIST} of the checkpoint {path!r} lists no file of {inner!r}"
     for name, (size, checksum) in files.items():
         file = os.path.join(path, name)
         try:

@@ -17,13 +17,17 @@ from paddle.fluid.framework import Program
 from paddle.fluid.vartype import VarType
 
 
+def own(program: Program) -> list:
+    """The variables that this worker alone holds, by their names."""
+    chosen = io._chosen(program, None, io.is_persistable)
+    return sorted((var for var in io_distributed.of_trainer_alone(program, chosen) if var.type == VarType.LOD_TENSOR),
+                  key=lambda var: var.name)
+
+
 def save(executor: Any, folder: str, program: Program, scope: Any) -> list[dict]:
     """Statistics, metrics, averages; with geo states of optimizers. A file each; returns how to read them back."""
-    chosen = io._chosen(program, None, io.is_persistable)
-    own = [var for var in io_distributed.of_trainer_alone(program, chosen)
-           if var.type == VarType.LOD_TENSOR and _has_value(scope, var.name)]
     saving, found = Program(), []
-    for number, var in enumerate(sorted(own, key=lambda each: each.name)):
+    for number, var in enumerate(each for each in own(program) if _has_value(scope, each.name)):
         here = saving.global_block().create_var(name=var.name, shape=var.shape, dtype=var.dtype, persistable=True)
         path = os.path.join(folder, str(number))
         saving.global_block().append_op(type="save", inputs={"X": [here]}, attrs={"file_path": path})
@@ -38,10 +42,12 @@ def _has_value(scope: Any, name: str) -> bool:
     return holder is not None and holder.get_tensor()._is_initialized()
 
 
-def load(executor: Any, folder: str, values: list[dict], scope: Any) -> None:
-    """Brings back what save() wrote; `values` is what it returned."""
+def load(executor: Any, folder: str, values: list[dict], scope: Any, but: set[str]) -> None:
+    """Brings back what save() wrote, `but` these; `values` is what it returned."""
     loading = Program()
     for number, each in enumerate(values):
+        if each["name"] in but:
+            continue
         out = loading.global_block().create_var(name=each["name"], shape=each["shape"], dtype=each["dtype"], persistable=True)
         path = os.path.join(folder, str(number))
         loading.global_block().append_op(type="load", outputs={"Out": [out]}, attrs={"file_path": path})

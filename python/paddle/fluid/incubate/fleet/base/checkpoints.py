@@ -23,10 +23,12 @@ from paddle import _core
 from paddle.fluid import io
 from paddle.fluid.executor import global_scope
 from paddle.fluid.incubate.fleet.base import checkpoint_folder as folders
+from paddle.fluid.incubate.fleet.base import checkpoint_job as jobs
 from paddle.fluid.incubate.fleet.base import checkpoint_values as values
 from paddle.fluid.log_helper import log_line, tell
 
 _LOOK = 100  # batches between two looks, where checkpoints come by time
+_SMALL = 1 << 30  # bytes of a checkpoint that the first worker reads whole before the job begins
 _STATE, _VALUES = "state.json", "values"
 _MASK = 2**64 - 1
 _TEXT_MOST = 2000
@@ -122,6 +124,34 @@ class Checkpoints:
         """The checkpoint that the job goes on from; "": it began anew."""
         return os.path.basename(self.path) if self.path else ""
 
+    # ---- what the job is ----
+
+    def describe(self, transpiler: Any) -> bool:
+        """The Program of the job is known. Is the checkpoint one of such a job? check() says what is not."""
+        self._trains = jobs.trained(transpiler)
+        return not self._difference()
+
+    def _difference(self) -> str:
+        return jobs.difference(folders.read_list(self.path)["trains"], self._trains) if self.path and self._trains else ""
+
+    def check(self) -> None:
+        """Raises where the checkpoint is one of another job."""
+        self._refuse(self._difference())
+
+    def _refuse(self, difference: str) -> None:
+        if difference:
+            raise RuntimeError(f"the checkpoint {self.path!r} is of a job that trains something else: {difference}. A job goes on "
+                               "with the mode, the variables and the optimizer that it had (a learning rate may be another one). "
+                               "To begin anew with these parameters, give fleet.init_server() the folder "
+                               f"{os.path.join(self.path, folders.MODEL)!r}, leave out FLAGS_resume, and give another "
+                               "FLAGS_checkpoint_dir.")
+
+    def _check_files(self, inner: str) -> None:
+        """Reads every byte of one of the checkpoint's folders; "": of all. Raises where one is another than was written."""
+        problem = folders.damage(self.path, True, inner)
+        if problem is not None:
+            raise ValueError(f"{problem}. FLAGS_resume=FOLDER goes on from an older checkpoint; or remove {self.path!r}.")
+
     # ---- a server ----
 
     def model(self) -> str | None:
@@ -133,9 +163,8 @@ class Checkpoints:
                 f"this job goes on from the checkpoint {self.path!r}, and FLAGS_ps_dir={_core.flag_get('ps_dir')} has servers go "
                 "on from what they keep there: unset one of FLAGS_resume and FLAGS_ps_dir, or set FLAGS_ps_fresh=1 to move aside "
                 "what is in FLAGS_ps_dir.")
-        problem = folders.damage(self.path, True)
-        if problem is not None:
-            raise ValueError(f"{problem}. FLAGS_resume=FOLDER goes on from an older checkpoint; or remove {self.path!r}.")
+        self.check()
+        self._check_files(folders.MODEL)
         log_line(f"this server begins with the checkpoint {self.path}")
         return os.path.join(self.path, folders.MODEL)
 
@@ -148,7 +177,9 @@ class Checkpoints:
                              f"{self._role.worker_num()}: each goes on where it was in its own data. Start {workers}; the number "
                              "of servers is free. To begin anew with these parameters, give fleet.init_server() the folder "
                              f"{os.path.join(self.path, folders.MODEL)!r}.")
-        self._state = folders.read_state(os.path.join(self.path, folders.worker_folder(self._role.worker_index()), _STATE))
+        mine = folders.worker_folder(self._role.worker_index())
+        self._check_files("" if self._role.is_first_worker() and folders.bytes_of(self.path) < _SMALL else mine)
+        self._state = folders.read_state(os.path.join(self.path, mine, _STATE))
         _core._set_left(True)  # until its place is reached, Executor.run asks before it trains
         log_line(f"this worker goes on from the checkpoint {self.path}: pass {self._state['pass']}, behind "
                  f"{self._state['batches']} batches of each thread")
@@ -168,6 +199,7 @@ class Checkpoints:
         self.trained += kind == "train"
         state = self._state
         if self.passes == 1:
+            self.check()
             self._check_new()
             self._made = time.monotonic()
         if state is None:
@@ -196,10 +228,12 @@ class Checkpoints:
     def _reach(self, state: dict, scope: Any) -> None:
         """The place of the checkpoint: what this worker alone held there."""
         folder = os.path.join(self.path, folders.worker_folder(self._role.worker_index()), _VALUES)
-        values.load(self._fleet._executor, folder, state["values"], scope)
         main = self._fleet.main_program
         if main is not None:
+            self._refuse(jobs.difference(state["own"], jobs.own(main)))
             main._runs = state["runs"]
+        origin = self._fleet._origin_program
+        values.load(self._fleet._executor, folder, state["values"], scope, set() if origin is None else jobs.given_rates(origin))
         values.set_random_state(state["random"])
         _core._set_left(False)
         self._state, self._made = None, time.monotonic()
@@ -273,7 +307,7 @@ class Checkpoints:
         if not wrong:
             try:
                 folders.write_list(part, {"job": self._job, "workers": self._role.worker_num(),
-                                          "servers": len(self._role.get_pserver_endpoints()),
+                                          "servers": len(self._role.get_pserver_endpoints()), "trains": self._trains,
                                           "time": time.time(), "pass": self.passes, "batches": counted.batches})
                 os.rename(part, folders.path_of(self.folder, number))
                 folders.remove_old(self.folder, self.keep)
@@ -295,7 +329,7 @@ class Checkpoints:
         folders.write_json(os.path.join(mine, _STATE), {
             "pass": self.passes, "kind": counted.kind, "batches": counted.batches, "ended": is_ended, "data": counted.data,
             "runs": main._runs, "random": values.random_state(), "random_begin": counted.random_begin, "values": held,
-            "item": values.mark(counted.item)})
+            "item": values.mark(counted.item), "own": jobs.own(main)})
 
     def check_end(self) -> None:
         """At stop_worker: was the place reached?"""

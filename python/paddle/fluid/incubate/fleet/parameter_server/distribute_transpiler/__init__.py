@@ -13,7 +13,7 @@ from paddle.fluid.communicator import Communicator, check_mode
 from paddle.fluid.compiler import CompiledProgram
 from paddle.fluid.executor import Executor
 from paddle.fluid.framework import Program, Variable, default_main_program, default_startup_program
-from paddle.fluid.incubate.fleet.base import checkpoints
+from paddle.fluid.incubate.fleet.base import checkpoint_job, checkpoints
 from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet, Mode
 from paddle.fluid.incubate.fleet.base.role_maker import MPISymetricRoleMaker, RoleMakerBase
 from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
@@ -125,6 +125,8 @@ class DistributedTranspiler(Fleet):
         self._need("main_program")
         if not self.is_worker():
             raise ValueError("fleet.init_worker() is for workers; this process is a server: call init_server() and run_server().")
+        if self._checkpoints is not None:
+            self._checkpoints.check()
         if isinstance(self._role_maker, MPISymetricRoleMaker):
             self._wait_for_servers()
         if self._communicator is not None and self._communicator.is_running():
@@ -159,10 +161,12 @@ class DistributedTranspiler(Fleet):
         if model_dir and not os.path.isdir(model_dir):
             raise ValueError(f"There is no directory named '{model_dir}'")
         startup = self._need("startup_program")
-        model_dir = (self._checkpoints and self._checkpoints.model()) or model_dir  # it is newer
+        newer = self._checkpoints.model() if self._checkpoints is not None else None
         self._executor.run(startup)
-        if model_dir:
-            io.load_persistables(self._executor, model_dir, self.main_program)
+        if newer or model_dir:
+            io.load_persistables(self._executor, newer or model_dir, self.main_program)
+        if newer:
+            self._executor.run(checkpoint_job.giving_rates(self._origin_program, startup))
 
     def run_server(self) -> None:
         """Serves until all workers are done; the process ends then."""
@@ -203,10 +207,13 @@ class DistributedTranspiler(Fleet):
                              pservers=self.server_endpoints(to_string=True), trainers=self.worker_num(),
                              sync_mode=options.sync_mode)
         self._transpile_config, self._transpiler, self._origin_program = strategy, transpiler, origin
+        is_same = self._checkpoints is None or self._checkpoints.describe(transpiler)
         if self.is_server():
             self.main_program, self.startup_program = transpiler.get_pserver_programs(self.server_endpoints()[self.server_index()])
             return
         self.main_program, self.startup_program = transpiler.get_trainer_program(), startup
+        if not is_same:
+            return  # servers will not listen: init_worker says why
         if options.wait_port and not isinstance(self._role_maker, MPISymetricRoleMaker):
             self._wait_for_servers()
 
