@@ -15,6 +15,7 @@ import pytest
 from test_fleet_jobs import Job as FleetJob
 
 from paddle.fluid.incubate.fleet.base import checkpoint_folder as folders
+from paddle.fluid.incubate.fleet.base import checkpoint_job as jobs
 
 SCRIPT = Path(__file__).parent / "jobs" / "resume_job.py"
 SOON = {"FLAGS_rpc_deadline": "30000", "FLAGS_ps_notice": "1000", "PADDLE_PROGRESS": "0"}
@@ -376,6 +377,18 @@ def test_a_checkpoint_that_cannot_be_written_does_not_end_the_training(tmp_path)
         job.end()
         assert "could not be written, and training goes on without it" in job.workers[0].output()
     assert (tmp_path / "found").is_dir()
+
+
+def test_the_first_difference():
+    assert jobs.difference({"a": "1", "b": "2"}, {"b": "2", "a": "1"}) == ""
+    assert jobs.difference({"a": "1", "the mode": "geo"}, {"the mode": "sync"}) == "the mode was geo, and is sync"
+    assert jobs.difference({"b": "2"}, {"b": "2", "a": "1"}) == "a was not there, and is 1"
+
+
+def test_other_variables_of_a_worker_alone(made, tmp_path):
+    """The statistics of a norm have other names: no server knows them."""
+    job, ck = copy(made, tmp_path)
+    fails(ck, words_of(job, "found", "--mean", "another"), "the variable 'another' was not there, and is float32 [16]")
 
 
 # ---- folders ----

@@ -32,7 +32,7 @@ def build(args) -> tuple:
     pooled = fluid.layers.sequence_pool(rows, "sum")
     hidden = fluid.layers.fc(fluid.layers.concat([x, pooled], axis=1), 16, param_attr=fluid.ParamAttr(name="w1"))
     if args.noise:
-        hidden = fluid.layers.batch_norm(hidden, moving_mean_name="mean", moving_variance_name="variance")
+        hidden = fluid.layers.batch_norm(hidden, moving_mean_name=args.mean, moving_variance_name="variance")
         hidden = fluid.layers.dropout(hidden, 0.3)
     predicted = fluid.layers.fc(fluid.layers.tanh(hidden), 1, param_attr=fluid.ParamAttr(name="w2"))
     loss = fluid.layers.mean(fluid.layers.square_error_cost(predicted, y))
@@ -113,6 +113,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=7)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--noise", type=int, default=1)
+    parser.add_argument("--mean", default="mean", help="the name of a statistic")
     parser.add_argument("--strategy", default="sync")
     parser.add_argument("--rate", type=float, default=0.01)
     parser.add_argument("--constant", action="store_true", help="the learning rate")

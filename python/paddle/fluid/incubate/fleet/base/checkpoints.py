@@ -103,6 +103,7 @@ class Checkpoints:
         self.since = 0  # batches of passes before this one, behind the last look
         self._has_made = False  # a checkpoint, or tried to
         self._trains: dict = {}  # what the job trains (checkpoint_job.py)
+        self._begins_with: dict = {}  # what this worker alone holds, behind minimize
         self._draws = 0
         self._state: dict | None = None  # of the checkpoint, until its place is reached
         self._made = time.monotonic()
@@ -129,10 +130,17 @@ class Checkpoints:
     def describe(self, transpiler: Any) -> bool:
         """The Program of the job is known. Is the checkpoint one of such a job? check() says what is not."""
         self._trains = jobs.trained(transpiler)
+        self._begins_with = jobs.own(transpiler._job.program) if self._state else {}
         return not self._difference()
 
     def _difference(self) -> str:
-        return jobs.difference(folders.read_list(self.path)["trains"], self._trains) if self.path and self._trains else ""
+        if not self.path or not self._trains:
+            return ""
+        found = jobs.difference(folders.read_list(self.path)["trains"], self._trains)
+        if self._state and not found:  # a script may make more of them up to the checkpoint's place
+            was = self._state["own"]
+            found = jobs.difference({what: was[what] for what in self._begins_with if what in was}, self._begins_with)
+        return found
 
     def check(self) -> None:
         """Raises where the checkpoint is one of another job."""
