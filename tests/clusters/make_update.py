@@ -27,7 +27,7 @@ RULES = (
 )
 
 
-def schedule(model: Model, rate: float) -> str:
+def schedule(model: Model, rate: float, is_second: bool) -> str:
     """A rate: a number, mostly, or lines that make one."""
     rng = model.rng
     if model.chance(0.5):
@@ -47,7 +47,7 @@ def schedule(model: Model, rate: float) -> str:
         "own",
         "changed",
     ])
-    if "noam" in made and any("L.linear_lr_warmup(" in line or "_decay(" in line for line in model.lines):
+    if "noam" in made and is_second:
         made = f"L.exponential_decay({rate}, 2, 0.8)"  # schedules share a counter: from 0 on noam's begins with an infinity
     if made == "own":  # the script's own layers
         step = model.say("L.cast(L.autoincreased_step_counter(begin=1, step=1), 'float32')", "step")
@@ -73,7 +73,7 @@ def more(model: Model) -> str:
 def rule(model: Model, name: str, only: str = "") -> None:
     rules = [each for each in RULES if each[0].startswith(only)]
     text, rate = model.rng.choice(rules)
-    text = text.format(rate=schedule(model, rate) if "{rate}" in text else "", more=more(model) if not only else "")
+    text = text.format(rate=schedule(model, rate, name == "other") if "{rate}" in text else "", more=more(model) if not only else "")
     model.lines.append(f"{name} = fluid.optimizer.{text}")
 
 
