@@ -73,7 +73,8 @@ def more(model: Model) -> str:
 def rule(model: Model, name: str, only: str = "") -> None:
     rules = [each for each in RULES if each[0].startswith(only)]
     text, rate = model.rng.choice(rules)
-    text = text.format(rate=schedule(model, rate, name == "other") if "{rate}" in text else "", more=more(model) if not only else "")
+    made = schedule(model, rate, name == "other") if "{rate}" in text else ""
+    text = text.format(rate=made, more=more(model) if not only else "")
     model.lines.append(f"{name} = fluid.optimizer.{text}")
 
 
