@@ -66,6 +66,19 @@ def test_from_stdin_in_batches(monkeypatch, capsys):
     assert made._proto_info == [("words", "uint64")]
 
 
+@pytest.mark.parametrize("bad, batch, note", [
+    ("1 x", 2, "This was line 3 of the input: '1 x'"),
+    ("y" + "1" * 900, 32, f"This was line 3 of the input: '{'y' + '1' * 199}'... (901 characters)"),
+    ("", 1, "The batch of samples ends at line 3 of the input: ''"),
+    ("", 2, "The batch of samples ends at line 4 of the input: '4'"),
+])
+def test_the_line_that_an_exception_is_about(monkeypatch, bad, batch, note):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"1\n2\n{bad}\n4\n5\n"))
+    with pytest.raises(ValueError) as raised:
+        generator(dg.MultiSlotDataGenerator, [], batch=batch).run_from_stdin()
+    assert raised.value.__notes__ == [note]
+
+
 def test_types_of_slots():
     made = dg.MultiSlotDataGenerator()
     made._gen_str([("a", [1]), ("b", [1.5, 2])])

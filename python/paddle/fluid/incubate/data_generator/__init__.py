@@ -9,7 +9,27 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+_SHOWN = 200  # characters of a line in an error
+
 __all__ = ["MultiSlotDataGenerator", "MultiSlotStringDataGenerator"]
+
+
+class _Lines:
+    """The lines of standard input, and which was the last."""
+
+    def __init__(self):
+        self._number, self._line, self._noted = 0, "", None
+
+    def __iter__(self) -> Iterator[str]:
+        for self._number, self._line in enumerate(sys.stdin, 1):
+            yield self._line
+
+    def note(self, error: Exception, what: str) -> None:
+        if self._number and self._noted is not error:
+            line = self._line.rstrip("\r\n")
+            shown = repr(line[:_SHOWN]) + (f"... ({len(line)} characters)" if len(line) > _SHOWN else "")
+            error.add_note(f"{what} line {self._number} of the input: {shown}")
+            self._noted = error
 
 
 class DataGenerator:
@@ -39,8 +59,20 @@ class DataGenerator:
         self._write_batches(self.generate_sample(None)())
 
     def run_from_stdin(self) -> None:
-        """Writes the samples of all lines of standard input to standard output."""
-        self._write_batches(sample for line in sys.stdin for sample in self.generate_sample(line)())
+        """Writes the samples of all lines of standard input to standard output. An exception gets a note that names its line."""
+        lines = _Lines()
+        try:
+            self._write_batches(sample for line in lines for sample in self._samples_of(line, lines))
+        except Exception as error:
+            lines.note(error, "The batch of samples ends at")
+            raise
+
+    def _samples_of(self, line: str, lines: _Lines) -> Iterator[Any]:
+        try:
+            yield from self.generate_sample(line)()
+        except Exception as error:
+            lines.note(error, "This was")
+            raise
 
     def _write_batches(self, samples: Iterable[Any]) -> None:
         batch: list = []
