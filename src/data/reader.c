@@ -98,9 +98,9 @@ pd_status pd_files_check(struct pd_files *files)
                        files->list.n == 1 ? "s" : "ve", files->command ? " after the pipe command '" : "",
                        files->command ? files->command : "", files->command ? "'" : "");
     if (files->bad) PD_TRY(too_bad(files));
-    if (files->bad > TOLD)
-        pd_log(PD_LOG_WARNING, "%" PRId64 " of %" PRId64 " lines could not be read and were left out",
-               files->bad, files->lines);
+    if (files->bad)
+        pd_log(PD_LOG_WARNING, "%" PRId64 " of %" PRId64 " lines could not be read and %s left out",
+               files->bad, files->lines, files->bad == 1 ? "was" : "were");
     return PD_OK;
 }
 
