@@ -168,6 +168,51 @@ def test_nothing_to_load(fresh, tmp_path):
             fluid.load_program_state(str(tmp_path / "net"))
 
 
+@pytest.mark.parametrize("state", [False, True], ids=["fluid.load", "set_program_state"])
+@pytest.mark.parametrize("batches", [(0, 0), (0, 2), (2, 0), (2, 2)])
+def test_counters_before_and_after_their_first_batch(tmp_path, batches, state):
+    """Those of auc(slide_steps=0) have one number more until then, as in 1.8.5. Shapes of parameters and states are compared."""
+    main, startup, exe, path = fluid.Program(), fluid.Program(), fluid.Executor(fluid.CPUPlace()), str(tmp_path / "m")
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        x, y = fluid.layers.data("x", [4]), fluid.layers.data("y", [1], dtype="int64")
+        predict = fluid.layers.fc(x, 2, act="softmax")
+        area, _, counters = fluid.layers.auc(predict, y, slide_steps=0)
+        fluid.optimizer.Adam(0.1).minimize(fluid.layers.mean(fluid.layers.cross_entropy(predict, y)))
+    feed = {"x": np.random.RandomState(1).rand(6, 4).astype("float32"), "y": np.arange(6).reshape(6, 1) % 2}
+
+    def value(name: str):
+        return np.array(fluid.global_scope().find_var(name).get_tensor())
+
+    def begin(batches: int):
+        exe.run(startup)
+        for _ in range(batches):
+            exe.run(main, feed=feed, fetch_list=[area])
+
+    with fluid.scope_guard(fluid.Scope()):
+        begin(batches[0])
+        fluid.save(main, path)
+        saved = {var.name: value(var.name) for var in counters}
+        assert saved[counters[0].name].shape == ((1, 4096) if batches[0] else (4097,))
+        wanted = exe.run(main, feed=feed, fetch_list=[area])[0]
+    with fluid.scope_guard(fluid.Scope()):
+        begin(batches[1])
+        if state:
+            fluid.set_program_state(main, fluid.load_program_state(path))
+        else:
+            fluid.load(main, path)
+        assert all(np.array_equal(value(name), whole) for name, whole in saved.items())
+        assert exe.run(main, feed=feed, fetch_list=[area])[0] == wanted
+        moment = next(var.name for var in main.list_vars() if "moment1" in var.name)
+        whole = fluid.load_program_state(path)
+        whole[moment] = whole[moment][:1]
+        with pytest.raises(core.ShapeError, match=moment):
+            fluid.set_program_state(main, whole)
+        with open(path + ".pdopt", "wb") as file:
+            pickle.dump(whole, file, protocol=2)
+        with pytest.raises(core.ShapeError, match=moment):
+            fluid.load(main, path)
+
+
 def test_values_that_are_not_there(fresh, tmp_path):
     with fluid.scope_guard(fresh.scope):
         with pytest.raises(core.EnforceNotMet, match="fc_0"):
