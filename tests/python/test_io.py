@@ -168,6 +168,24 @@ def test_nothing_to_load(fresh, tmp_path):
             fluid.load_program_state(str(tmp_path / "net"))
 
 
+def test_what_is_there_instead(fresh, tmp_path, monkeypatch):
+    (tmp_path / "models" / "epoch_1").mkdir(parents=True)
+    (tmp_path / "models" / "epoch_1" / "state.pdparams").touch()
+    here, whole = f"the working directory '{tmp_path}'", f"{tmp_path}/models"
+    monkeypatch.chdir(tmp_path)
+    said = {
+        "models/epoch_1/net": f"'models/epoch_1' in {here} has 'state.pdparams'.",
+        "models/epoch_0/state": f"'models' in {here} has 'epoch_1'. Did you mean 'epoch_1'?",
+        "model/state": f"T{here[1:]} has 'models'. Did you mean 'models'?",
+        f"{whole}/epoch_0/state": f"'{whole}' has 'epoch_1'. Did you mean 'epoch_1'?",
+    }
+    for path, words in said.items():
+        for load in (lambda p: fluid.load(fresh.main, p), fluid.load_program_state):
+            with pytest.raises(OSError) as raised:
+                load(path)
+            assert str(raised.value) == f"There is neither '{path}.pdparams' nor '{path}'. {words}"
+
+
 @pytest.mark.parametrize("state", [False, True], ids=["fluid.load", "set_program_state"])
 @pytest.mark.parametrize("batches", [(0, 0), (0, 2), (2, 0), (2, 2)])
 def test_counters_before_and_after_their_first_batch(tmp_path, batches, state):

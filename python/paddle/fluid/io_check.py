@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from paddle.fluid import core, shown
+from paddle.fluid import core, shown, suggest
 
 
 def check_order(executor: Any, dirname: Any, order: str) -> None:
@@ -17,15 +17,33 @@ def check_order(executor: Any, dirname: Any, order: str) -> None:
         raise TypeError(f"executor must be an Executor, found {shown.found(executor)}. The order is {order}.")
 
 
-def _listed(folder: str) -> str:
+def listed(folder: str) -> str:
+    """What is in a folder, in a few words."""
     names = sorted(os.listdir(folder))
     return ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} others" if len(names) > 5 else "") or "nothing"
+
+
+def not_there(path: str) -> str:
+    """What an error about a path that is not there adds, a blank before it: what the nearest folder above it has, a name there that
+    was perhaps meant, and the working directory where the path begins in it."""
+    path = os.path.normpath(path)
+    above = os.path.dirname(path)
+    while above and not os.path.isdir(above):
+        above = os.path.dirname(above)
+    missing = os.path.relpath(path, above or ".").split(os.sep)[0]
+    here = "" if os.path.isabs(path) else f"the working directory {os.getcwd()!r}"
+    place = f"{above!r} in {here}" if above and here else repr(above) if above else here
+    try:
+        near = suggest.did_you_mean(missing, os.listdir(above or "."))
+        return f" {place[0].upper()}{place[1:]} has {listed(above or '.')}.{near}"
+    except OSError:
+        return ""
 
 
 def need_files(folder: str, names: list[str], filename: str | None) -> None:
     """A FileError unless all files of these variables, or their one file, are in the folder."""
     if not os.path.isdir(folder):
-        raise core.FileError(f"There is no folder {folder!r} to load from.")
+        raise core.FileError(f"There is no folder {folder!r} to load from.{not_there(folder)}")
     wanted = names if filename is None else [filename]
     lacks = [name for name in wanted if not os.path.exists(os.path.join(folder, name))]
     if not lacks:
@@ -34,14 +52,14 @@ def need_files(folder: str, names: list[str], filename: str | None) -> None:
     hint = ""
     if filename is None and len(lacks) == len(wanted):
         hint = " Where one file holds all variables, give its name: filename=..., in load_inference_model params_filename=..."
-    raise core.FileError(f"{folder!r} has no file {lacks[0]!r}{more}; it has {_listed(folder)}.{hint}")
+    raise core.FileError(f"{folder!r} has no file {lacks[0]!r}{more}; it has {listed(folder)}.{hint}")
 
 
 def need_model(folder: str, name: str) -> None:
     """A FileError unless the file of the Program is in the folder."""
     if not os.path.exists(os.path.join(folder, name)):
         raise core.FileError(
-            f"{folder!r} has no model {name!r}; it has {_listed(folder)}. The file of the Program is named by model_filename=..., "
+            f"{folder!r} has no model {name!r}; it has {listed(folder)}. The file of the Program is named by model_filename=..., "
             "'__model__' by default."
         )
 

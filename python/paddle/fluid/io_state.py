@@ -13,7 +13,7 @@ import warnings
 
 import numpy as np
 
-from paddle.fluid import core, data_passes, io_distributed, io_state_servers, shown
+from paddle.fluid import core, data_passes, io_check, io_distributed, io_state_servers, shown
 from paddle.fluid import io as fluid_io
 from paddle.fluid.executor import Executor, global_scope, scope_guard
 from paddle.fluid.framework import Program, Variable
@@ -183,7 +183,7 @@ def load(
 
 def _load_older(program: Program, model_path: str, executor, var_list, wanted: str) -> None:
     if not os.path.exists(model_path):
-        raise core.FileError(f"There is neither {wanted!r} nor {model_path!r}.")
+        raise core.FileError(f"There is neither {wanted!r} nor {model_path!r}.{io_check.not_there(model_path)}")
     if executor is None:
         raise ValueError(
             f"There is no {wanted!r}. To load files of save_params and the like, give an executor."
@@ -226,7 +226,7 @@ def load_program_state(model_path: str, var_list: list | None = None) -> dict:
             state.update(_read(f"{prefix}.pdopt"))
         return state
     if not os.path.exists(model_path):
-        raise core.FileError(f"There is neither '{prefix}.pdparams' nor {model_path!r}.")
+        raise core.FileError(f"There is neither '{prefix}.pdparams' nor {model_path!r}.{io_check.not_there(model_path)}")
     if os.path.isfile(model_path) and var_list is None:
         raise ValueError(f"To read the single file {model_path!r}, give var_list: the variables in it.")
     block = Program().global_block()

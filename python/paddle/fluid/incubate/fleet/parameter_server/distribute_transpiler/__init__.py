@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from paddle.fluid import data_passes, io
+from paddle.fluid import data_passes, io, io_check
 from paddle.fluid.communicator import Communicator, check_mode
 from paddle.fluid.compiler import CompiledProgram
 from paddle.fluid.executor import Executor
@@ -159,7 +159,7 @@ class DistributedTranspiler(Fleet):
             model_dir: a folder that save_persistables wrote, on any number of servers or in one process.
         """
         if model_dir and not os.path.isdir(model_dir):
-            raise ValueError(f"There is no directory named '{model_dir}'")
+            raise ValueError(f"There is no directory named '{model_dir}'.{io_check.not_there(model_dir)}")
         startup = self._need("startup_program")
         newer = self._checkpoints.model() if self._checkpoints is not None else None
         self._executor.run(startup)
