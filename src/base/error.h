@@ -16,6 +16,7 @@ const char *pd_full_stop(const char *text);
 pd_status pd_no_memory(void);
 /* An op that stands for several says which of them failed, so that messages name that one. pd_fail sets it
  * back to 0. */
+enum { PD_ERROR_ELSEWHERE = -1 }; /* none of them: the error is about a server, which says all that helps */
 void pd_error_set_part(int part);
 int pd_error_part(void);
 

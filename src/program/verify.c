@@ -21,6 +21,7 @@ void pd_opdesc_blame(const struct pd_opdesc *op, const struct pd_block *block)
 {
     struct pd_buf text = {0};
     int part = pd_error_part(), is_made = op->block != NULL;
+    if (part == PD_ERROR_ELSEWHERE) return;
     if (part < op->parts.n) op = op->parts.at[part];
     for (int side = 0; side < 2; side++) {
         const struct pd_io *at = side ? op->out.at : op->in.at;

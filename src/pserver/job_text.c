@@ -105,15 +105,52 @@ static const char *how(const char *line)
     return line[n] ? line + n + 2 : line + n;
 }
 
+/* "float32 [8, 16], sgd(a=1), dense, ..." of a line on a parameter: its optimizer, and how many bytes that
+ * is. */
+static const char *rule_of(const char *line, int *n)
+{
+    const char *rule = strstr(how(line), "], ");
+    rule = rule ? rule + 3 : "";
+    *n = (int)strcspn(rule, ")");
+    return rule;
+}
+
+/* Both lines are on one parameter, and differ in its optimizer: PD_OK where that is not so. */
+static pd_status other_rule(const char *mine, const char *theirs)
+{
+    static const char what[] = "parameter ";
+    int mine_n, theirs_n, kind_n;
+    const char *at_mine = rule_of(mine, &mine_n), *at_theirs = rule_of(theirs, &theirs_n);
+    size_t before = (size_t)(at_mine - mine);
+    if (strncmp(mine, what, strlen(what)) != 0 || !*at_mine || (size_t)(at_theirs - theirs) != before ||
+        memcmp(mine, theirs, before) != 0 ||
+        (mine_n == theirs_n && memcmp(at_mine, at_theirs, (size_t)mine_n) == 0))
+        return PD_OK;
+    kind_n = (int)strcspn(at_mine, "(");
+    /* What they are called tells enough, unless both are called the same. */
+    if ((int)strcspn(at_theirs, "(") == kind_n && memcmp(at_mine, at_theirs, (size_t)kind_n) == 0)
+        mine_n++, theirs_n++;
+    else
+        mine_n = kind_n, theirs_n = (int)strcspn(at_theirs, "(");
+    return pd_fail(
+        PD_INVALID,
+        "the trainer's Program is not this server's: the optimizer of '%.*s' is %.*s at the trainer, and "
+        "%.*s here. Give both the same optimizer: the server's is the one that is used",
+        (int)(what_n(mine) - strlen(what)), mine + strlen(what), theirs_n < SHOWN ? theirs_n : SHOWN,
+        at_theirs, mine_n < SHOWN ? mine_n : SHOWN, at_mine);
+}
+
 static pd_status differ(const char *mine, const char *theirs, const struct pd_buf *all_mine,
                         const void *all_theirs, size_t theirs_n)
 {
     static const char hint[] = "do both run the same script with the same arguments?";
-    if (*mine && *theirs && same_what(mine, theirs))
+    if (*mine && *theirs && same_what(mine, theirs)) {
+        PD_TRY(other_rule(mine, theirs));
         return pd_fail(
             PD_INVALID,
             "the trainer's Program is not this server's: %.*s is %.*s at the trainer, and %.*s here: %s",
             (int)what_n(mine), mine, SHOWN, how(theirs), SHOWN, how(mine), hint);
+    }
     if (*mine && !has(all_theirs, theirs_n, mine))
         return pd_fail(PD_INVALID,
                        "the trainer's Program is not this server's: the server has %.*s (%.*s), which the "

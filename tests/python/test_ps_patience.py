@@ -29,7 +29,8 @@ def test_a_server_says_for_whom_it_waits():
         server = job.start("server", 0)
         assert server.end(20) == 1
         text = server.output()
-        assert "has waited" in text and "trainer 0 (has not connected yet), trainer 1 (has not connected yet)" in text
+        who = "trainer 0 (has not connected yet), trainer 1 (has not connected yet)"
+        assert f" s for {who}; it gives up after 2 s (FLAGS_ps_wait_trainers)" in text
         assert "FLAGS_ps_wait_trainers" in text.splitlines()[-1]
 
 

@@ -165,5 +165,8 @@ pd_status pd_client_wait_until(struct pd_client *c, const struct pd_run *run, in
     }
     atomic_fetch_sub(&c->in_wait, 1);
     pd_waited_since(begun);
-    return status == PD_OK && c->failed ? pd_fail(c->failure, "%s", c->failure_text) : status;
+    if (status != PD_OK || !c->failed) return status;
+    (void)pd_fail(c->failure, "%s", c->failure_text);
+    pd_error_set_part(PD_ERROR_ELSEWHERE);
+    return c->failure;
 }

@@ -184,7 +184,12 @@ static void watch_step(struct lane *lane, int64_t now)
                                   (long long)(waited / 1000), who, limit, alone));
         return;
     }
-    snprintf(text, sizeof text, "%s has waited %lld s for %s", what, (long long)(waited / 1000), who);
+    limit[0] = 0;
+    if (why == FOR_FIRST && s->config.wait_seconds > 0)
+        snprintf(limit, sizeof limit, "; it gives up after %d s (FLAGS_ps_wait_trainers)",
+                 s->config.wait_seconds);
+    snprintf(text, sizeof text, "%s has waited %lld s for %s%s", what, (long long)(waited / 1000), who,
+             limit);
     pd_log(PD_LOG_WARNING, "%s", text);
     for (int t = 0; t < s->config.trainers; t++)
         if (lane->members[t].session && pd_session_waits(lane->members[t].session))

@@ -44,7 +44,7 @@ struct member {
     int64_t failed_at;       /* and when */
     int is_back;             /* it had ended and came again, and has given nothing since */
     uint64_t seen;           /* async: `answered` of the lane when it was given values, and one; 0: never */
-    char refused[128];       /* why the last process was refused that came for it, and did not get in */
+    char refused[256];       /* why the last process was refused that came for it, and did not get in */
     char who[192];           /* "trainer 1 (host h, pid 123, 10.0.0.2:5678)" */
 };
 
