@@ -99,6 +99,9 @@ PD_API void pd_leave_job_at_exit(int failed, const char *why, int (*poll)(void *
  * secret or by TLS then ends after it. (Who comes last is called first, and OpenSSL's own end is among them
  * from its first use on.) */
 PD_API void pd_leave_job_prepare(void);
+/* What runs next is a step of a trainer that has left its job: when servers are not there they have ended
+ * with it, and are not waited for. */
+PD_API void pd_job_trains_on(void);
 /* The number of this trainer in its job, which the first server may have handed out; -1 before the first
  * exchange with one. */
 PD_API int pd_job_id(void);

@@ -224,6 +224,13 @@ static PyObject *set_left(PyObject *module, PyObject *value)
     return PyBool_FromLong(before);
 }
 
+static PyObject *trains_on(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    pd_job_trains_on();
+    Py_RETURN_NONE;
+}
+
 /* (name, servers, trainer, trainers, bytes or None): None, or the bytes of all. */
 static PyObject *job_meet(PyObject *module, PyObject *args)
 {
@@ -350,6 +357,8 @@ PyMethodDef core_library_methods[] = {
      "thread is not waited for, but for a moment."},
     {"_set_left", set_left, METH_O,
      "Whether Executor.run asks _run_returning before it runs a trainer's Program. Returns what it was."},
+    {"_trains_on", trains_on, METH_NOARGS,
+     "What runs next is a step of a trainer that has left its job: servers that are not there have ended."},
     {"leave_job_at_exit", core_leave_job_at_exit, METH_NOARGS,
      "From now on the end of this process tells them too, by its status."},
     {"job_meet", job_meet, METH_VARARGS,

@@ -63,6 +63,11 @@ pd_status pd_communicator_flush(int (*poll)(void *arg), void *arg)
     return pd_comm_flush(poll, arg);
 }
 
+void pd_job_trains_on(void)
+{
+    pd_client_own_trains_on();
+}
+
 uint64_t pd_job_steps(const char *endpoint)
 {
     return pd_client_own_steps(endpoint);
@@ -193,6 +198,8 @@ pd_status pd_communicator_flush(int (*poll)(void *arg), void *arg)
     (void)poll, (void)arg;
     return PD_OK;
 }
+
+void pd_job_trains_on(void) {}
 
 uint64_t pd_job_steps(const char *endpoint)
 {

@@ -103,13 +103,15 @@ def test_another_executor_is_closed_and_training_goes_on():
         assert other.process.returncode == 0
 
 
-def test_the_only_trainer_closes_an_executor_and_trains_on():
-    """The servers have ended by then: it is told why they are not there."""
-    with Job(1, 1, script="stumble.py", env={"FLAGS_rpc_deadline": "1500"}) as job:
+@pytest.mark.parametrize("servers", [1, 2])
+def test_the_only_trainer_closes_an_executor_and_trains_on(servers):
+    """The servers have ended by then: it is told so at once, and does not wait for FLAGS_rpc_deadline, 180 s."""
+    with Job(servers, 1, script="stumble.py") as job:
         job.start_all("--close-at", "3")
-        server, trainer = job.processes
-        assert server.end(30) == 0 and trainer.end(30) == 1
-        assert re.search("after this process said goodbye|all trainers of this job are done", trainer.output()), trainer.output()
+        *others, trainer = job.processes
+        assert trainer.end(30) == 1 and all(server.end(30) == 0 for server in others)
+        told = r"said goodbye to its servers, and trains on: .* they have ended .*fleet.stop_worker\(\) and Executor.close\(\)"
+        assert re.search(f"{told}|all trainers of this job are done", trainer.output()), trainer.output()
 
 
 def test_ctrl_c_while_a_name_is_asked_for(tmp_path):

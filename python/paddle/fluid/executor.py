@@ -326,6 +326,7 @@ class Executor(_core.Executor):
             return
         from paddle.fluid import executor_servers
 
+        _core._trains_on()
         executor_servers.receive_parameters(self, program, global_scope() if scope is None else scope)
 
     def _run_returning(self, program=None, feed=None, fetch_list=None, feed_name=None, fetch_name=None, scope=None, *others):

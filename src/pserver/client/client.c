@@ -20,6 +20,7 @@
 
 enum {
     RETRY_MS = 200,
+    RETRIES_ENDED = 2, /* so often a server that has ended is looked for once more */
     REFUSALS = 3, /* in a row count. One may be made of bytes that were damaged, or by somebody on the way */
 };
 
@@ -450,19 +451,42 @@ pd_status pd_client_trains(struct pd_client *c, const char *endpoints, int n, co
     return PD_OK;
 }
 
+/* No server is there for a process that trains on after its goodbye: they had no trainer left. */
+static int have_ended(const struct pd_client *c)
+{
+    int gone = 0;
+    if (!c->trains_on) return 0;
+    PD_EACH_WIRE(c, w) {
+        if (w->conn || w->was_opened || w->retries <= RETRIES_ENDED) return 0;
+        gone++;
+    }
+    return gone > 0;
+}
+
+static int is_open_or_over(void *arg)
+{
+    const struct link *link = arg;
+    return link_is_open(arg) || have_ended(link->client);
+}
+
 pd_status pd_client_connect(struct pd_client *c, const struct pd_run *run, const char *endpoint,
                             struct link **out)
 {
+    static const char why[] = "fleet.stop_worker() and Executor.close() are for the end of training";
     struct link *link;
     PD_TRY(pd_client_find(c, endpoint, &link));
     *out = link;
     if (link_is_open(link)) return PD_OK;
     char what[400];
-    snprintf(what, sizeof what, "connecting to server %s%s", endpoint,
-             c->comes_again
-                 ? " again, after this process said goodbye (Executor.close is for the end of training)"
-                 : "");
-    return pd_client_wait_until(c, run, link_is_open, link, what);
+    snprintf(what, sizeof what, "connecting to server %s%s%s%s", endpoint,
+             c->comes_again ? " again, after this process said goodbye (" : "", c->comes_again ? why : "",
+             c->comes_again ? ")" : "");
+    PD_TRY(pd_client_wait_until(c, run, is_open_or_over, link, what));
+    if (link_is_open(link)) return PD_OK;
+    return pd_fail(PD_UNAVAILABLE,
+                   "this process has said goodbye to its servers, and trains on: as no other trainer was "
+                   "left, they have ended (server %s is not there any more). %s",
+                   endpoint, why);
 }
 
 pd_status pd_client_reach(struct pd_client *c, const struct pd_run *run, int n, const char *const *endpoints)

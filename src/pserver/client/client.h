@@ -108,6 +108,8 @@ pd_status pd_client_run_over(const struct pd_step *step, pd_status status);
 /* Never 0. Numbers of names are those of one client: another has another incarnation. */
 uint64_t pd_client_incarnation(const struct pd_client *client);
 int pd_client_own_id(void); /* of the client that this process has; -1: it has none yet */
+/* This process has said goodbye, and its next client is for a step: servers that are not there have ended. */
+void pd_client_own_trains_on(void);
 /* The last step that counts this trainer in the job of this server, also one of a process that stood for it
  * before; 0: there is none, or no word from there yet. */
 uint64_t pd_client_own_steps(const char *endpoint);

@@ -210,6 +210,7 @@ struct pd_client {
     pid_t pid;      /* a forked child has none of its connections */
     uint64_t incarnation;
     int comes_again; /* its process had another client, which said goodbye */
+    int trains_on;   /* ... in the middle of training: servers that are not there have ended */
     int is_beside;   /* it was refused, as another process had its id */
     int is_leaving;  /* it says goodbye, and asks for nothing more */
     PD_VEC(struct link *) links;

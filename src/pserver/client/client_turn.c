@@ -21,7 +21,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all of these */
 static pthread_cond_t given_back;
 static struct pd_client *the_client;
 static int is_parents; /* the_client is that of the process that this one was forked from */
-static int has_left;   /* this process has said goodbye before */
+static int has_left;   /* this process has said goodbye before, */
+static int trains_on;  /* and its next client is for a step, not for the start of another job */
 /* Runs that use the client now; nobody frees it under them. */
 struct user {
     const struct pd_step *step;
@@ -208,7 +209,11 @@ pd_status pd_client_get(int trainer_id, const struct pd_run *run, int pushes, st
     lock_all();
     pd_status status = check_fork();
     if (status == PD_OK) status = wait_for_turn(run, pushes);
-    if (status == PD_OK && !the_client) status = pd_client_new(trainer_id, has_left, &the_client);
+    if (status == PD_OK && !the_client) {
+        status = pd_client_new(trainer_id, has_left, &the_client);
+        if (status == PD_OK) the_client->trains_on = trains_on;
+        trains_on = 0;
+    }
     if (status == PD_OK) status = add_user(run->step);
     if (status == PD_OK && pushes) pusher = run->step, pusher_thread = pthread_self();
     *out = the_client;
@@ -250,6 +255,13 @@ int pd_client_own_id(void)
     int id = the_client ? the_client->id : -1;
     unlock_all();
     return id;
+}
+
+void pd_client_own_trains_on(void)
+{
+    lock_all();
+    trains_on = has_left && !the_client;
+    unlock_all();
 }
 
 uint64_t pd_client_own_steps(const char *endpoint)
