@@ -264,9 +264,14 @@ def test_other_items_of_a_reader(tmp_path):
     fails(ck, words_of(tmp_path, "found", "--feed"), "items of this reader, and the last of them is another one now")
 
 
-def test_training_that_no_pass_counts(made, tmp_path):
-    job, ck = copy(made, tmp_path)
-    fails(ck, words_of(job, "found", "--warm", 3), "this script trains outside of its passes over data, and its job goes on")
+@pytest.mark.parametrize("strategy", ["sync", "geo"])
+def test_training_that_no_pass_counts(tmp_path, strategy):
+    make_data(tmp_path / "data", files=4)
+    ck, words = tmp_path / "ck", words_of(tmp_path, "found", "--strategy", strategy, "--warm", 3)
+    with Job(ck, words, resume="never") as job:
+        job.workers[0].wait_for("checkpoint-00000002:", 60)
+        job.kill()
+    fails(ck, words, "this script trains outside of its passes over data, and its job goes on")
 
 
 def test_a_state_that_is_none(tmp_path):

@@ -332,7 +332,7 @@ class Executor(_core.Executor):
     def _run_returning(self, program=None, feed=None, fetch_list=None, feed_name=None, fetch_name=None, scope=None, *others):
         """run() of a Program of a job whose process had said goodbye."""
         program = default_main_program() if program is None else program
-        if any(op.type in _ENDS_STEP for op in program.global_block().ops):
+        if any(op.type in _ENDS_STEP or op.type == "geo_sgd" for op in program.global_block().ops):
             data_passes.check_run()
         self._come_back(program, scope)
         has_left = _core._set_left(False)
