@@ -101,7 +101,7 @@ static int is_for_connections(int port, int *first, int *last)
 void pd_port_holder(int port, struct pd_holder *out)
 {
     struct trace trace = {0};
-    char process[200] = "", range[100] = "", below[40] = "another port";
+    char process[200] = "", range[80] = "", below[40] = "another port";
     int first, last;
     look("/proc/net/tcp", port, &trace);
     look("/proc/net/tcp6", port, &trace);
