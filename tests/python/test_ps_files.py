@@ -145,7 +145,8 @@ def test_async_what_slower_trainers_did_is_kept(tmp_path, how):
             said = server.output()
         assert "snapshot of step 6:" in said
         server = job.start("server", 0, *options)
-        server.wait_for("taken up at step 5")
+        server.wait_for("Server listening on")
+        assert "taken up at step 5" in server.output()
         got = [Hand(job, i).join() for i in range(2)][1].pull()
         for name, value in want.items():
             np.testing.assert_array_equal(got[name], value)

@@ -122,8 +122,10 @@ def test_the_first_server_is_silent():
             trainer.wait_for("step 20 has ended")
         first.signal(signal.SIGSTOP)
         for trainer in trainers:
-            # By the other server's word, or on its own where only the answer of the first one is missing.
-            wait_for_any(trainer, f"for the word of the first server {job.endpoints[0]}", f"s: {job.endpoints[0]}: no answer yet\n")
+            # By the other server's word, or on its own where only the answer of the first one is missing: its own, or the other
+            # trainer's, whom the other server waits for.
+            wait_for_any(trainer, f"for the word of the first server {job.endpoints[0]}", f"s: {job.endpoints[0]}: no answer yet\n",
+                         f"which waits itself: {job.endpoints[0]}: no answer yet")
         first.signal(signal.SIGCONT)
 
 
