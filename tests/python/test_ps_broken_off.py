@@ -2,10 +2,13 @@
 
 import re
 import signal
+import time
 
 import numpy as np
+import ps_peer as ps
 import pytest
 from cluster import Job
+from test_ps_prepare import NAMES, OPTIONS, Hand
 
 ENV = {"FLAGS_check_nan_inf": "1", "FLAGS_ps_notice": "300"}
 
@@ -196,3 +199,29 @@ def test_a_signal_handler_that_asks_the_servers_within_a_step():
         trainer.wait_for("the handler: this thread is in a step with the servers already")
         trainer.signal(signal.SIGINT)
         assert trainer.end(10) != 0 and "KeyboardInterrupt" in trainer.output()
+
+
+def test_who_comes_again_before_all_loops_have_heard_its_goodbye():
+    """It closes and trains on at once: one loop has answered the goodbye, another still has its connection. It is no other process
+    with its id, and gets its place when that is gone."""
+    with Job(1, 2, env={"FLAGS_ps_loops": "2"}) as job:
+        server = job.start("server", 0, *OPTIONS, "--async")
+        server.wait_for("Server listening on")
+        other, first = (Hand(job, i, loops=2).join() for i in range(2))
+        first.at[0, 0].send(ps.frame(ps.BYE, bytes([0]) + ps.text(""), request=9))
+        assert first.at[0, 0].answer().type == ps.DONE
+        again = Hand(job, 1, loops=2, incarnation=777)
+        again.ask((0, 0), *NAMES)
+        assert not again.opened((0, 0))
+        first.die()
+        end, is_in = time.monotonic() + 20, False
+        while not is_in:  # until the server knows that the connection is gone
+            assert time.monotonic() < end, server.output()
+            again.ask((0, 0), *NAMES)
+            is_in = again.opened((0, 0))
+        again.ask((0, 1), *NAMES)
+        assert again.opened((0, 1))
+        assert "is just leaving the job" in server.output() and "another process" not in server.output(), server.output()
+        again.leave()
+        other.leave()
+        assert server.end(30) == 0

@@ -100,6 +100,10 @@ static pd_status claim(struct lane *lane, const struct pd_hello *hello, int says
     struct entry *entry = &b->entries[*id];
     int is_known = entry->incarnation == hello->incarnation;
     int brings_id = hello->id >= 0; /* else it has a place that is free */
+    /* It has said goodbye, to one loop; the others will hear it. Who closes and trains on comes that soon. */
+    if (!is_known && entry->sessions && entry->state == PD_TRAINER_DONE)
+        return pd_fail(PD_EXISTS, "%s is just leaving the job: its place is free when all of it has left",
+                       pd_lane_who(lane, *id));
     if (!is_known && (entry->sessions || (brings_id && is_kept(b, entry, hello->incarnation, says_beside)))) {
         note_beside(entry, hello->incarnation);
         return pd_fail(PD_EXISTS,
