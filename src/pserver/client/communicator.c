@@ -38,6 +38,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all of these */
 static pthread_cond_t changed;
 static atomic_int is_used; /* it was started and not stopped, or a run is open: others need not look */
 static struct pd_comm_settings settings;
+static int64_t notice_ms;
 static pthread_t thread;
 static int has_thread, is_stopping, drops, has_begun;
 static int is_through;    /* the thread has nothing more to do */
@@ -300,7 +301,7 @@ static int due(int64_t since)
 static void tell_round(int64_t since, int64_t *told)
 {
     int64_t now = pd_clock_ns();
-    if (settings.mode != PD_COMM_ROUNDS || (now - *told) / 1000000 < pd_flag_int(PD_FLAG_ps_notice)) return;
+    if (settings.mode != PD_COMM_ROUNDS || (now - *told) / 1000000 < notice_ms) return;
     *told = now;
     pd_log(
         PD_LOG_WARNING,
@@ -591,6 +592,7 @@ pd_status pd_comm_start(const struct pd_comm_settings *s)
         return pd_fail(PD_INVALID, "the communicator of this process runs already: stop it before it is "
                                    "started anew");
     settings = *s;
+    notice_ms = pd_flag_int(PD_FLAG_ps_notice);
     is_stopping = is_through = drops = has_begun = round_left = round_sent = 0;
     failure = PD_OK;
     lost = 0;
