@@ -96,6 +96,7 @@ class Checkpoints:
         self.path, wrong = folders.choose(folder, resume)
         for problem in wrong:
             tell(f"a checkpoint is passed over: {problem}")
+        self._list = folders.read_list(self.path) if self.path else {}
         self.steps, self.seconds = int(_core.flag_get("checkpoint_steps")), int(_core.flag_get("checkpoint_seconds"))
         self.keep = int(_core.flag_get("checkpoint_keep"))
         self.every = 0 if not folder else self.steps or (_LOOK if self.seconds else 0)
@@ -116,7 +117,7 @@ class Checkpoints:
     def _begin_seeds(self) -> None:
         """Without seeds too, what is drawn at random is the same when the job goes on."""
         place = 0 if self._role.is_server() else 1 + self._role.worker_index()
-        self._job = folders.read_list(self.path)["job"] if self.path else folders.job_number(self.folder)
+        self._job = self._list["job"] if self.path else folders.job_number(self.folder)
         self._seed = (self._job + (place << 40)) & _MASK
         _core.seed_programs(self._seed)
 
@@ -136,7 +137,7 @@ class Checkpoints:
     def _difference(self) -> str:
         if not self.path or not self._trains:
             return ""
-        found = jobs.difference(folders.read_list(self.path)["trains"], self._trains)
+        found = jobs.difference(self._list["trains"], self._trains)
         if self._state and not found:  # a script may make more of them up to the checkpoint's place
             was = self._state["own"]
             found = jobs.difference({what: was[what] for what in self._begins_with if what in was}, self._begins_with)
@@ -179,7 +180,7 @@ class Checkpoints:
     # ---- a worker: going on ----
 
     def _read_state(self) -> None:
-        workers = folders.read_list(self.path)["workers"]
+        workers = self._list["workers"]
         if workers != self._role.worker_num():
             raise ValueError(f"the checkpoint {self.path!r} is of a job with {workers} workers, and this one has "
                              f"{self._role.worker_num()}: each goes on where it was in its own data. Start {workers}; the number "
